@@ -466,6 +466,7 @@ def settings_files(head: str, body: bytes, folder: Path) -> None:
 
 
 RULED = weir.Qrels.of({"q1": ["d1"], "q2": ["d2"]})
+ASKED = weir.Queries.of({"q1": "what is one", "q2": "what is five"})
 PASSAGES = weir.Corpus.of({"d1": "one two  three\u0085four", "d2": "five"})
 
 
@@ -479,7 +480,7 @@ def rules(head: str, body: bytes, folder: Path) -> None:
     path = folder / "document-rules.tsv"
     path.write_bytes(body)
     if head == "spans":
-        read_spans(path, PASSAGES).cut_by(Chunked(words=2, overlap=0), PASSAGES, RULED.queries)
+        read_spans(path, PASSAGES, ASKED).cut_by(Chunked(words=2, overlap=0), PASSAGES, RULED.queries)
         return
     found = replace(RULED, beside=read_document_rules(path, RULED))
     score_run(found, weir.Run.of({"q1": ["d2", "d1"], "q2": ["d1"]}), ["Leak@1", "Stale", "Superseded"])
@@ -602,8 +603,8 @@ def verdicts(head: str, body: bytes, folder: Path) -> None:
     assert chances is None or abs(sum(chances) - 1) < 1e-9
     read_requirements(reply)
     prompt = judge_prompt(judge_prompts()[len(body) % len(judge_prompts())])
-    graded = read_grade(reply, verdict_form(prompt, "kofabimo"), prompt.scale)
-    assert graded.grade is None or graded.grade in prompt.scale.grades
+    grade, _ = read_grade(reply, verdict_form(prompt, "kofabimo"), prompt.scale)
+    assert grade is None or grade in prompt.scale.grades
 
 
 ANSWERS: dict[str, Any] = {}

@@ -106,8 +106,8 @@ def scifact_score() -> tuple[str, ...]:
 
 
 def compared_scores() -> tuple[str, ...]:
-    """How many published scores a system of Weir claims to be, and how many there are."""
-    return f"{len(comparable()):,}", f"{len(published()):,}"
+    """How many published scores there are, and how many a system of Weir claims to be."""
+    return f"{len(published()):,}", f"{len(comparable()):,}"
 
 
 def demo_size() -> tuple[str, ...]:
@@ -175,7 +175,7 @@ CLAIMS = (
         "weir run -d scifact -s bm25 -m nDCG@10",
     ),
     Claim(
-        "sets results beside the {} of {} published scores that a system here claims to be",
+        "sets results beside {} published scores, {} of them by systems that Weir has",
         compared_scores,
         "the published scores that come with Weir, and what claims them: models.toml, claims.toml",
         "weir study reproduce results/",

@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 import simulate_leaks
 import simulate_looks
+import simulate_migration
+import simulate_questions
 
 from weir.core.strings import Ids
 from weir.plugins.labels.sampling import drawn_mean
@@ -452,8 +454,7 @@ def said(records: Iterable[dict]) -> list[dict]:
     found = []
     for record in records:
         found.append(record)
-        print(record["kind"], record.get("source", ""), record["queries"], record["name"], record["rate"],
-              file=sys.stderr, flush=True)  # fmt: skip
+        print(*record.values(), file=sys.stderr, flush=True)
     return found
 
 
@@ -523,6 +524,8 @@ def page(found: list[dict]) -> str:
     out += ["## How often a printed effect is found", "", DETECTED, "", *_detected(found)]
     out += ["## Small sizes", "", SMALL, "", *_small(found), *simulate_looks.page(found)]
     out += simulate_leaks.page(found)
+    out += simulate_migration.page(found)
+    out += simulate_questions.page(found)
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -693,9 +696,16 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--looks", action="store_true")
     parser.add_argument("--leaks", action="store_true")
+    parser.add_argument("--migration", action="store_true")
+    parser.add_argument("--questions", action="store_true")
     given = parser.parse_args()
     stored = [json.loads(line) for line in STORED.read_text(encoding="utf-8").splitlines()]
-    if given.leaks:
+    if given.migration or given.questions:
+        one = simulate_migration if given.migration else simulate_questions
+        anew = one.measured(given.scores.parent, 500) if given.migration else one.measured()
+        found = [record for record in stored if record["kind"] not in one.KINDS] + said(anew)
+        STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
+    elif given.leaks:
         found = [record for record in stored if record["kind"] not in simulate_leaks.KINDS]
         found += said(simulate_leaks.measured(given.repetitions))
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
@@ -706,7 +716,8 @@ def main() -> None:
         found += said(anew(read_matrices(given.scores), given.repetitions))
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
     elif not given.page:
-        found = measured(given.scores, given.repetitions)
+        own = {*simulate_migration.KINDS, *simulate_questions.KINDS}  # each made anew by its option
+        found = measured(given.scores, given.repetitions) + [one for one in stored if one["kind"] in own]
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
     stored = [json.loads(line) for line in STORED.read_text(encoding="utf-8").splitlines()]
     PAGE.write_text(page(stored), encoding="utf-8")

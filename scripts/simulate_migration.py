@@ -1,16 +1,14 @@
 """How often the verdict from few labels on two systems is that of all labels, and how many labels it takes.
 
-    python scripts/simulate_migration.py [--draws 500] [--data ../shared/data] [--results FOLDER]
+python scripts/make_calibration.py --migration   # minutes; writes docs/calibration.md
 
-For each pair of rankings the labels of a collection are hidden and shown one by one in the drawn order, from another
-seed each time, until there is a verdict. Prints a JSON line for each pair, then the table of docs/calibration.md.
-Rankings are Lucene's of NFCorpus and SciFact (flat, RM3, multifield) and all in FOLDER, a results folder of these.
+For each pair of Lucene's rankings of SciFact and NFCorpus (flat, RM3, multifield) the labels of the collection are
+hidden and shown one by one in the drawn order, from another seed each time, until there is a verdict.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -22,6 +20,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.plugins.questions.migration import ContestedPairs, MigrationRules, contested_pairs, label_verdict
 
+KINDS = ("migration",)
 LUCENE = {"Lucene flat": "flat", "Lucene RM3": "flat-rm3", "Lucene multifield": "multifield"}
 
 
@@ -45,6 +44,7 @@ def studied(name: str, old: Run, new: Run, qrels: Qrels, draws: int) -> dict[str
         shares.append(found.after / len(drawn))
         fifty.append(found.after <= 50)
     return {
+        "kind": "migration",
         "pair": name,
         "queries": len(judged),
         "contested": len(pairs),
@@ -57,39 +57,35 @@ def studied(name: str, old: Run, new: Run, qrels: Qrels, draws: int) -> dict[str
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--results", type=Path)
-    given = parser.parse_args()
-    rows = []
+def measured(data: Path, draws: int) -> Iterator[dict[str, object]]:
+    """The pairs of Lucene's rankings."""
     for collection in ("scifact", "nfcorpus"):
-        qrels = weir.Qrels.load(given.data / collection / "qrels" / "test.tsv")
-        golden = given.data / "lucene-golden"
-        runs = {name: golden / f"{collection}.lucene-{file}.trec.gz" for name, file in LUCENE.items()}
-        for cell in (
-            sorted((given.results or Path()).glob(f"{collection}/*/run.trec*")) if given.results else ()
-        ):
-            runs[cell.parent.name.rsplit("-", 1)[0]] = cell
-        for old, new in combinations(runs, 2):
-            before, after = weir.Run.load(runs[old]), weir.Run.load(runs[new])
-            if not len(contested_pairs(before, after, MigrationRules())):
-                continue
-            rows.append(studied(f"{collection}: {old} to {new}", before, after, qrels, given.draws))
-            print(json.dumps(rows[-1]), flush=True)
-    print(
+        qrels = weir.Qrels.load(data / collection / "qrels" / "test.tsv")
+        files = {
+            name: data / "lucene-golden" / f"{collection}.lucene-{file}.trec.gz"
+            for name, file in LUCENE.items()
+        }
+        for old, new in combinations(files, 2):
+            before, after = weir.Run.load(files[old]), weir.Run.load(files[new])
+            yield studied(f"{collection}: {old} to {new}", before, after, qrels, draws)
+
+
+def page(found: list[dict]) -> list[str]:
+    """The section of docs/calibration.md."""
+    lines = ["## Verdicts from some of the labels", "", LABELS, ""]
+    lines += [
         "| rankings | documents | difference | same verdict | labels, median | labels, 9 of 10 | decided by 50 |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(
-            f"| {row['pair']} | {row['contested']:,} | {row['difference']:+.4f} | {row['same verdict']:.1%} | "
-            f"{row['labels, median share']:.0%} | {row['labels, 9 of 10']:.0%} | {row['decided by 50 labels']:.0%} |"
-        )
+    ]
+    lines += ["|---|---|---|---|---|---|---|"]
+    lines += [
+        f"| {row['pair']} | {row['contested']:,} | {row['difference']:+.4f} | {row['same verdict']:.1%} | "
+        f"{row['labels, median share']:.0%} | {row['labels, 9 of 10']:.0%} | {row['decided by 50 labels']:.0%} |"
+        for row in found
+        if row["kind"] == "migration"
+    ]
+    return [*lines, ""]
 
 
-if __name__ == "__main__":
-    main()
+LABELS = """`weir study migrate --labelled`: the labels of a collection are hidden and shown one by one in the drawn
+order, 500 times, until there is a verdict on DCG@10. It should be that of all labels in 95 of 100 at least; documents
+are those whose labels can change the difference."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # How long one example takes says more about the machine than about the code: a kernel may compile within it. Nobody's
 # change fails by the chance of a seed: examples are the same each time, and `make explore` looks for new ones.
@@ -18,6 +19,10 @@ settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 settings.load_profile("explore" if EXPLORING else "same")
+if (
+    not EXPLORING
+):  # else constants of the modules that are loaded so far take part: the order of tests would decide
+    vars(providers)["is_local_module_file"] = lambda _: False
 
 # A process imports the guard once, by one name: a worker of pytest-xdist has it already.
 GUARD_FOLDER = str(Path(__file__).parent / "no_network")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,3 +15,9 @@ def shown(
 ) -> str:
     """Results of a kind in a form; options: of the function that makes their tables."""
     return ResultSet(KINDS.get(kind), tuple(results)).shown(form, width, options=options)
+
+
+def drawings(shown: str, theme: str = "light") -> list[str]:
+    """Return the charts within the HTML of a notebook as SVG, as a page of that theme shows them."""
+    images = re.findall(f'<img class="weir-{theme}"[^>]* src="data:image/svg\\+xml;base64,([^"]+)"/>', shown)
+    return [base64.b64decode(one).decode() for one in images]

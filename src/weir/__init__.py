@@ -1,11 +1,10 @@
-"""Weir measures how well retrieval systems find what people need.
+"""Weir measures how well retrieval systems find relevant documents.
 
     ds = weir.load("scifact")
     run = weir.BM25().index(ds.corpus).search(ds.queries, k=1000)
     scores = weir.evaluate(ds.qrels, run, ["nDCG@10", "R@100"])
 
-The names are listed in `__init__.pyi` and imported on first use: scoring a run needs only numpy, indexing the
-`run` extra. Every registered measure is an attribute too: `weir.nDCG @ 10`.
+Names are imported on first use. Every registered measure is an attribute too: `weir.nDCG @ 10`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ def _rooms() -> Iterator[None]:
     import weir.stats.score_rows
 
     yield
-    import weir.datasets.load  # noqa: F401  each of these registers functions
+    import weir.datasets.load
+
+    yield
+    import weir.api.charts  # noqa: F401  each of these registers functions
 
     yield
 

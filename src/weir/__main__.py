@@ -1,4 +1,4 @@
-"""`python -m weir` is the command `weir`."""
+"""Entry point of `python -m weir`, which is the command `weir`."""
 
 from weir.cli import entry
 

@@ -1,8 +1,8 @@
-"""A number for each algorithm whose output a result depends on.
+"""A version number for each algorithm whose output a result depends on.
 
-The number is part of the stage key of the algorithm's output. It is raised if equal settings now give
-different numbers, so that older stored output is not reused. `tests/golden/test_algorithms.py` keeps a digest
-of each algorithm's output on fixed input, and fails if the output changes and the number does not.
+The number is part of the key under which the algorithm's output is stored. It is raised if equal settings now
+give different output, so that older stored output is not reused. `tests/golden/test_algorithms.py` fails if
+the output on fixed input changes and the number does not.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ ALGORITHMS = {
 
 
 def algorithm(name: str) -> int:
-    """Return the number of an algorithm in ALGORITHMS."""
+    """Return the version number of an algorithm in ALGORITHMS."""
     return ALGORITHMS[name]

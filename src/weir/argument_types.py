@@ -1,4 +1,4 @@
-"""Checks of argument types of public functions, with one-line errors."""
+"""Checks of the types of arguments of public functions; errors are one line."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ _KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
 _FROM_DICTS = {"Corpus", "Queries"}
 _OF_OTHERS = {"Measure": "ir_measures"}
 """Class -> library whose objects are accepted too, by their names."""
-_TEXTS = {str}
 _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with a check of argument types against its annotations.
+    """Return the function with its argument types checked against the annotations.
 
-    Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries; values are
-    not checked. The function then raises BadValue with parameter, value and expected type, and CallError for
-    unknown or missing arguments. A class may give a remedy in REMEDY, shown if its value does not fit.
+    Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries.
+    The function then raises BadValue, naming parameter, value and expected type, and CallError for unknown or
+    missing arguments. If a value does not fit a class of Weir, the message ends with the class's REMEDY.
     """
 
     @cache
@@ -63,36 +62,36 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         needed = [*without, *(n for n in names[code.co_argcount :] if n not in (inner.__kwdefaults__ or {}))]
         return [every[name] for name in names[: code.co_argcount]], every, several, needed
 
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+    def refuse_misplaced(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         in_order, by_name, further, needed = parameters()
         if not kwargs.keys() <= by_name.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - by_name.keys(), by_name))
-        beyond = further is None and len(args) > len(in_order)
-        if beyond or (kwargs and _given_twice(args, kwargs, [one.name for one in in_order])):
-            raise CallError(_misplaced(function, args, kwargs, [one.name for one in in_order], by_name))
-        if (len(args) < len(needed) or further is not None) and (
-            lacking := [n for n in needed if n not in kwargs and by_name[n] not in in_order[: len(args)]]
-        ):
+        names = [one.name for one in in_order]
+        if (further is None and len(args) > len(in_order)) or _given_twice(args, kwargs, names):
+            raise CallError(_misplaced(function, args, kwargs, names, by_name))
+        if lacking := [name for name in needed if name not in kwargs and name not in names[: len(args)]]:
             several = "s" * (len(lacking) > 1)
             raise CallError(
                 f"{_name_of(function)} lacks the argument{several} {' and '.join(lacking)}{_remedies(args)}"
             )
-        for place, value in enumerate(args):
-            one = in_order[place] if place < len(in_order) else further
-            if one is not None and type(value) not in one.fast and not one.seen(value):
-                new = one.taken(value)
-                if new is not value:
-                    args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # of the same types
-        for name, value in kwargs.items():
-            one = by_name[name]
-            if type(value) not in one.fast and not one.seen(value):
-                kwargs[name] = one.taken(value)
-        return function(*args, **kwargs)
 
     @wraps(function)
     def checked_call(*args: P.args, **kwargs: P.kwargs) -> T:
+        in_order, by_name, further, needed = parameters()
         try:
-            return called(*args, **kwargs)
+            if kwargs or further is not None or not len(needed) <= len(args) <= len(in_order):
+                refuse_misplaced(args, kwargs)
+            for place, value in enumerate(args):
+                one = in_order[place] if place < len(in_order) else further
+                if one is not None and type(value) not in one.fast and not one.seen(value):
+                    new = one.taken(value)
+                    if new is not value:
+                        args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # of the same types
+            for name, value in kwargs.items():
+                one = by_name[name]
+                if type(value) not in one.fast and not one.seen(value):
+                    kwargs[name] = one.taken(value)
+            return function(*args, **kwargs)
         except BadValue as error:
             if remedies := _remedies((*args, *kwargs.values()), str(error)):
                 raise BadValue(f"{error}{remedies}") from error.__cause__
@@ -102,7 +101,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function or dataclass that raises CallError for an unknown argument; see `checked`."""
+    """Return a function or dataclass that raises CallError for an unknown argument."""
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
@@ -127,7 +126,7 @@ def named_arguments(called: T) -> T:
 
 
 def checked_fields(settings: type[T]) -> type[T]:
-    """Return a dataclass whose constructor is `checked`."""
+    """Return a dataclass whose constructor checks types as `checked` does."""
     settings.__init__ = checked(settings.__init__)  # type: ignore[method-assign]  # that is the purpose
     return settings
 
@@ -137,7 +136,6 @@ def _name_of(function: Callable[..., object]) -> str:
 
 
 def _given_twice(args: Sequence[object], kwargs: Mapping[str, object], names: Iterable[str]) -> str:
-    """Return the argument that is given both by position and by name; "" without one."""
     return next((name for _, name in zip(args, names, strict=False) if name in kwargs), "")
 
 
@@ -148,7 +146,6 @@ def _misplaced(
     in_order: Sequence[str],
     known: Iterable[str],
 ) -> str:
-    """Return a sentence on an argument that is given both by position and by name, else on too many of them."""
     name = _name_of(function)
     if twice := _given_twice(args, kwargs, in_order):
         return f"{name} is given {twice} twice: by its place, and by its name"
@@ -173,7 +170,7 @@ def _remedies(values: Iterable[object], refusal: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A parameter, its annotation, and the function whose module resolves names."""
+    """A parameter, its annotation, and the function in whose module the annotation's names are looked up."""
 
     name: str
     annotation: str
@@ -189,11 +186,14 @@ class _Parameter:
         return _Everything() if names & _ANYTHING else {kind for name, kind in _FAST.items() if name in names}
 
     @cached_property
-    def texts_in(self) -> set[type]:
+    def accepted(self) -> set[tuple[type, frozenset[type]]]:
+        """Pairs (type of a list, types of its elements) that passed before and need no further check."""
         return set()
 
     def seen(self, value: object) -> bool:
-        return type(value) in self.texts_in and set(map(type, cast("Collection[object]", value))) == _TEXTS
+        return (
+            isinstance(value, (list, tuple)) and (type(value), frozenset(map(type, value))) in self.accepted
+        )
 
     def taken(self, value: object) -> object:
         module, names = self.function.__module__, {name for name, _ in self.types}
@@ -201,8 +201,10 @@ class _Parameter:
             if _accepts(value, words, module):
                 if isinstance(self.fast, set) and _is_class(words[0], module):
                     self.fast.add(type(value))
-                if type(value) in (list, tuple) and set(map(type, cast("list[object]", value))) == _TEXTS:
-                    self.texts_in.add(type(value))
+                if type(value) in (list, tuple) and all(
+                    name == "str" or _is_class(name, module) for name, _ in _element_types(words[1], module)
+                ):  # their types alone decide
+                    self.accepted.add((type(value), frozenset(map(type, cast("list[object]", value)))))
                 if words[0] == "int":
                     return int(cast("Integral", value))
                 return (
@@ -221,7 +223,6 @@ class _Parameter:
 
 
 def _is_table(value: object) -> bool:
-    """Return whether a value may hold texts by identifier: a dict, a frame, a labelled series, or a list of dicts."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(row, Mapping) for row in value)
     return isinstance(value, Mapping) or any(
@@ -259,6 +260,9 @@ def _types(node: ast.expr, module: str) -> Iterable[Words]:
             yield (name, arguments if name not in ("Callable", "PathLike") else ())
         else:
             found = _class(name, module)
+            found = getattr(
+                found, "__value__", found
+            )  # of a `type` statement, as NDArray is one from NumPy 2.5 on
             if found is None or isinstance(found, type):
                 yield (name, ())
             else:  # an alias
@@ -268,7 +272,7 @@ def _types(node: ast.expr, module: str) -> Iterable[Words]:
 
 @cache
 def _class(name: str, module: str) -> object:
-    """Return the object of that name in a module, also if imported for type checkers only; None if unknown."""
+    """Return the object of that name in a module, also if it is imported for type checkers only; None if unknown."""
     import importlib
 
     home = sys.modules[module]
@@ -338,11 +342,21 @@ def shown_value(value: object) -> str:
     return text if 0 < len(text) <= _SHOWN else f"of type {kind}"
 
 
+def shortened(text: str) -> str:
+    """Return a text for a message, cut at 60 characters."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def with_article(name: str) -> str:
+    """Return a name after "a" or "an", as it is spoken: an object, an M, a Run."""
+    vowel = name[:1] in ("AEFHILMNORSX" if len(name) == 1 else "AEIOUaeiou")
+    return f"{'an' if vowel else 'a'} {name}"
+
+
 def _described(types: Iterable[Words], module: str) -> str:
     words = list[str]()
     for name, arguments in types:
-        article = "an" if name[0] in "AEIOU" else "a"
-        text = _KINDS[name][1] if name in _KINDS else f"{article} {name}"
+        text = _KINDS[name][1] if name in _KINDS else with_article(name)
         text += ", {identifier: text}, a frame" if name in _FROM_DICTS else ""
         inner = _element_types(arguments, module)
         if inner and not {one for one, _ in inner} & _ANYTHING:

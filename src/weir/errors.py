@@ -1,7 +1,7 @@
 """The errors and warnings of Weir.
 
-WeirError: FormatError, UnknownName, UnknownAttribute, CallError, BadValue, BadRanking, DownloadError, ServiceError,
-PluginError, StoreError, MissingExtra.
+WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking, DownloadError,
+ServiceError, PluginError, StoreError, MissingExtra.
 Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
 """
 
@@ -13,7 +13,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import FrameType, ModuleType
 
 _SHOWN = 80  # characters of a name in a message
@@ -29,9 +29,10 @@ _INSIDE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return text with characters escaped that would move the cursor, colour or reorder a terminal.
+    r"""Return text in which characters that move the cursor, colour or reorder a terminal are escaped.
 
-    Escapes are JSON's, such as \u202e for a direction mark (\x1b below \x7f), so that escaped JSON keeps its meaning.
+    Escapes are JSON's, such as \u202e for a direction mark (\x1b below \x7f), so that escaped JSON has the
+    same meaning.
     """
     if text.isprintable():
         return text
@@ -59,10 +60,10 @@ _PART = 3  # letters of a name that is suggested for its part
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known names that a mistyped one may mean, the nearest first, in any case.
+    """Return the known names that a mistyped one may mean, nearest first; case does not matter.
 
-    Near is a similarity of at least NEAR, the same letters in another order, one letter otherwise (k2 for
-    k1), or a part of the known name.
+    A name is near with a similarity of at least NEAR, the same letters in another order, one letter replaced
+    in a short name (k2 for k1), or if it is part of the known name.
     """
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
@@ -74,12 +75,8 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return [one for n in dict.fromkeys(near) for one in folded[n]][:count]
 
 
-def _did_you_mean(near: Sequence[str]) -> str:
-    return f"did you mean {' or '.join(near)}?"
-
-
 class NameNote(UserWarning):
-    """A bare name means a collection of the catalogue although a file or folder of that name is here."""
+    """A bare name is taken as a collection of the catalogue although a file or folder of that name exists."""
 
     def __init__(self, name: str) -> None:
         super().__init__(printable(f"{name} is the catalogue's; the folder is ./{name}"))
@@ -110,14 +107,13 @@ class WeirError(Exception):
 
 
 def _cell(file: str) -> str:
-    """Return a file's name, or for a notebook cell its number, since the name of its file differs in every session."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
     return " ".join(named) if named else file
 
 
 class FormatError(WeirError):
-    """A file has invalid content; names file, line, content found and expected."""
+    """A file has invalid content. The message names file, line, the content and what was expected."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
         self.expected, self.line = expected, line
@@ -126,7 +122,7 @@ class FormatError(WeirError):
 
 
 class UnknownName(WeirError):
-    """No thing of that kind has that name; suggests the nearest."""
+    """A name is unknown. The message suggests the nearest known names."""
 
     def __init__(
         self,
@@ -140,13 +136,13 @@ class UnknownName(WeirError):
         """Build the message from the known names of that kind.
 
         here: a better suggestion than the nearest name.
-        all_known: list all known names too.
-        listed_by: the command that lists them, for more than a message holds.
+        all_known: True to list all known names too.
+        listed_by: the command that lists them, for more than fit in a message.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         near = nearest_names(name, names) if here is None else [here]
         if near:
-            hint = _did_you_mean(near)
+            hint = f"did you mean {' or '.join(near)}?"
             hint += f" known: {', '.join(names)}" if all_known else ""
         else:
             shown = names if len(names) <= _LISTED else [*names[:5], "..."]
@@ -163,6 +159,10 @@ class UnknownAttribute(UnknownName, AttributeError):
         self.name = self.obj = None  # else Python adds a suggestion of its own
 
 
+class NotIndexed(WeirError, AttributeError):
+    """A system is asked to search before it has documents."""
+
+
 class CallError(WeirError, TypeError):
     """A function is called with an unknown argument, or without a required one."""
 
@@ -172,7 +172,7 @@ class BadValue(WeirError):
 
 
 class BadRanking(WeirError):
-    """A ranking cannot be scored, such as with duplicate documents or scores that are no numbers."""
+    """A ranking cannot be scored, for example because of duplicate documents or scores that are no numbers."""
 
 
 class RankingWarning(UserWarning):
@@ -195,21 +195,22 @@ def user_level() -> int:
 
 
 class LossWarning(UserWarning):
-    """Rows or columns of a file are left out."""
+    """Rows or columns of a file, or files of a folder, are left out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class DownloadWarning(UserWarning):
-    """A collection came from another source than the first, or a source is asked again; the message has the reason."""
+    """A collection came from another source than the first, or a source is tried again. The message has the
+    reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class StoreWarning(UserWarning):
-    """Data on disk was found damaged before use and is made again."""
+    """Stored data was found damaged before use and is made again."""
 
 
 class DownloadError(WeirError):
@@ -229,7 +230,7 @@ class StoreError(WeirError):
 
 
 class MissingExtra(WeirError):
-    """An optional part of Weir is not installed; names the command that installs it."""
+    """An optional part of Weir is not installed. The message names the command that installs it."""
 
     def __init__(self, module: str, extra: str = "", package: str = "") -> None:
         how = install_command(extra) if extra else f"pip install {package or module}"
@@ -237,7 +238,8 @@ class MissingExtra(WeirError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, from Weir's own folder or wheel if installed from one."""
+    """Return the command that installs an extra, from the folder or wheel from which Weir itself was
+    installed, if any."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -263,11 +265,10 @@ def is_shortage(error: BaseException) -> bool:
 
 
 def require(module: str, extra: str = "", package: str = "") -> ModuleType:
-    """Import an optional module.
+    """Import and return an optional module.
 
     extra: Weir's extra that contains it.
-    package: its distribution, if it is in no extra.
-
+    package: the distribution to install, if it is in no extra.
     Raises MissingExtra, which names the command that installs it.
     """
     try:

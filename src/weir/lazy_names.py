@@ -11,8 +11,8 @@ from weir.errors import UnknownAttribute
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the functions `__getattr__` and `__dir__` of a package.
 
-    Its stub exports the names: `from module import name as name`, `from . import module as module`, or `name = other`
-    for an imported `other`. `__getattr__` raises AttributeError for any other name.
+    Its stub exports the names: `from module import name as name`, `from . import module as module`, or `name
+    = other` for an imported `other`. `__getattr__` raises AttributeError for any other name.
     """
 
     @cache

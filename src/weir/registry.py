@@ -30,11 +30,12 @@ NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
-    """Names and their values; an unknown name gets a suggestion.
+    """Named values, such as measures or systems. For an unknown name the error suggests the nearest.
 
-    lazy: a package whose names (see `lazy_names`) are imported, and so registered, on look-up.
-    more: registers further names, called if a name is not found elsewhere.
-    group: entry points of other distributions, by default `weir.<kind>s`.
+    lazy: a package that imports, and so registers, its names on look-up.
+    more: a function that registers further names, called if a name is not found elsewhere.
+    group: group of entry points of other distributions, by default `weir.<kind>s`.
+    prepared: changes each value before it is registered.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Registry(Generic[T]):
         lazy: ModuleType | None = None,
         more: Callable[[], object] | None = None,
         group: str | None = None,
+        prepared: Callable[[T], T] = lambda value: value,
     ) -> None:
         self.kind = kind
+        self._prepared = prepared
         self.group = group or f"weir.{kind}s"
         self._known: dict[str, T] = {}
         self._lazy = lazy
@@ -52,18 +55,21 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a new name; with `again` an existing name is replaced."""
+        """Register a value under a name, and return it; raises BadValue for an existing name.
+
+        again: replace the value of an existing name instead.
+        """
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
-        self._known[name] = value
-        return value
+        self._known[name] = self._prepared(value)
+        return self._known[name]
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers under a name."""
+        """Return a decorator that registers a value under a name."""
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """Return the value of a name; raises UnknownName with the nearest names, BadValue for a non-text."""
+        """Return the value of a name; raises UnknownName with the nearest names, BadValue if the name is no text."""
         if not isinstance(name, str):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name in self._known:
@@ -121,7 +127,7 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """The name and version, in names and stage keys, of an object that is in no registry."""
+    """The name and version of an object that is in no registry, as in tables and in keys of stored results."""
 
     name: str
     version: str | None = None
@@ -131,12 +137,12 @@ class Identity:
     """The object."""
 
     def describe(self) -> dict[str, object]:
-        """Return name and version for a description, or the session if there is no version."""
+        """Return name and version, or instead of a missing version an id of this process."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
-        """Return whether both identify one object, or one declared version."""
+        """Return whether both identify the same object, or the same declared version."""
         if self.version is not None or other.version is not None:
             return self.version == other.version
         methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
@@ -144,10 +150,14 @@ class Identity:
 
     @staticmethod
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
-        """Return an object's identity, named by default after a function or the object's class.
+        """Return an object's identity.
 
+        given: the object.
+        name: by default of the function or the object's class.
+        version: identifies it for stored results.
         adapter: the function of `weir` that takes a name, for messages.
-        Raises BadValue for a name that cannot be printed, and a version that is no text.
+
+        Raises BadValue for a name that cannot be printed, and for a version that is no text.
         """
         own_name = _own_name(given, adapter) if name is None else name
         if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
@@ -167,7 +177,8 @@ class Identified(Protocol):
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return the description of something that may change: its version, else the session of this process.
+    """Return {"version": version}, or without a version an id of this process, so that nothing stored is
+    reused later.
 
     Raises BadValue for a version that is no text.
     """
@@ -182,7 +193,6 @@ def _process_session() -> str:
 
 
 def _own_name(given: object, adapter: str) -> str:
-    """Return the name of a function or an object's class; raises BadValue for lambdas and partials."""
     name = given.__name__ if inspect.isroutine(given) else type(given).__name__
     if name == "<lambda>" or isinstance(given, partial):
         how = f"{adapter}(..., name='mine')" if adapter else "name='mine'"
@@ -191,12 +201,12 @@ def _own_name(given: object, adapter: str) -> str:
 
 
 def session_only(description: object) -> bool:
-    """Return True if results are valid in this process only: the description holds SESSION at some depth."""
+    """Return True if a nested description has the entry SESSION, so that results are valid in this process only."""
     return next(sessions(description), None) is not None
 
 
 def sessions(description: object) -> Iterator[object]:
-    """Yield the values under SESSION in a nested description, depth first."""
+    """Yield the values of the entries SESSION in a nested description, depth first."""
     if isinstance(description, Mapping):
         if SESSION in description:
             yield description[SESSION]
@@ -207,20 +217,23 @@ def sessions(description: object) -> Iterator[object]:
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
-    """Return a configuration's settings that differ from their defaults, in order of declaration."""
+    """Return {setting: value} of a configuration's settings that differ from their defaults, in order of declaration.
+
+    leave_out: settings to ignore.
+    """
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Raise BadValue unless a setting is a whole number in the range."""
+    """Raise BadValue unless a setting is a whole number from `least` to `most`."""
     if type(value) is not int or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise BadValue(f"{name} is {value!r}; expected a whole number from {least}{end}")
 
 
 def printed(value: object) -> str:
-    """Return a setting as written, on one line, with texts in double quotes."""
+    """Return a setting as it is written in a system's name: on one line, with texts in double quotes."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
@@ -235,7 +248,7 @@ def printed(value: object) -> str:
 def described(named: Callable[..., object]) -> str:
     """Return the docstring of a function or class, followed by a line "name: ..." for each documented field.
 
-    A class without readable source, such as one typed at a prompt, has no such lines.
+    If the source of a class cannot be read, as for one typed at a prompt, there are no such lines.
     """
     above = inspect.getdoc(named) or ""
     lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []

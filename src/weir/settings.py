@@ -1,4 +1,4 @@
-"""Settings from environment variables: their only reader."""
+"""Settings from environment variables. No other module reads them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _whole_number(variable: str) -> int | None:
 
 @contextmanager
 def in_environment(variable: str, value: str) -> Iterator[None]:
-    """Within the block, give an environment variable this value, for this process and its children."""
+    """Within the block, set an environment variable for this process and its children."""
     before = os.environ.get(variable)
     os.environ[variable] = value
     settings.cache_clear()
@@ -84,7 +84,10 @@ def in_environment(variable: str, value: str) -> Iterator[None]:
 
 
 def secret(variable: str) -> str | None:
-    """Return the key in an environment variable, read anew each time; only for sending, never for storing."""
+    """Return the key in an environment variable, read anew at each call; None if unset or blank.
+
+    Use it only for sending, never for storing.
+    """
     return os.environ.get(variable, "").strip() or None
 
 
@@ -95,7 +98,7 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return the values of environment variables with secret names, longest first; only for masking."""
+    """Return the values of environment variables whose names mark secrets, longest first; for masking only."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
@@ -117,9 +120,7 @@ IMPORT_BYTES = 1 << 30
 HARMLESS_BYTES = 1 << 27
 """Unpacked size that any file may have."""
 UNPACKED_TIMES = 200
-"""Maximal ratio of unpacked to packed size beyond that; rankings reach 10, judgments 20. WEIR_MAX_UNPACKED raises
-it.
-"""
+"""Largest ratio of unpacked to packed size; rankings reach 10, judgments 20. WEIR_MAX_UNPACKED raises it."""
 ARCHIVE_MEMBERS = 10_000
 """Files in a zip."""
 NUMBER_DIGITS = 100
@@ -129,7 +130,10 @@ DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
 
 
 def unpacked_times() -> int:
-    """Return WEIR_MAX_UNPACKED, else UNPACKED_TIMES. Raises BadValue unless a whole number from 1."""
+    """Return how many times its packed size a file may unpack to: WEIR_MAX_UNPACKED, else UNPACKED_TIMES.
+
+    Raises BadValue unless it is a whole number from 1.
+    """
     return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
@@ -178,14 +182,15 @@ CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes of memory that a process may take, and the source of that limit."""
+    """Bytes of memory that a process may use, and the source of that limit."""
 
     bytes: int
     source: str
 
 
 def memory_budget() -> MemoryBudget:
-    """Return WEIR_MAX_RAM, else half of the least of machine memory, cgroup limit and `ulimit -v`.
+    """Return the memory limit: WEIR_MAX_RAM, else half of the smallest of machine memory, cgroup limit and
+    `ulimit -v`.
 
     Raises BadValue for an invalid WEIR_MAX_RAM.
     """
@@ -210,8 +215,9 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if about `count` bytes exceed the memory budget; less than LEAST_MEMORY_BYTES always passes.
+    """Raise BadValue if about `count` bytes exceed the memory limit; less than LEAST_MEMORY_BYTES always passes.
 
+    what: what needs the memory, for the message.
     remedy: a clause on how to need less.
     """
     if count < LEAST_MEMORY_BYTES:
@@ -225,9 +231,10 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of addresses.
+    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space.
 
-    remedy: help besides a higher limit.
+    what: what needs them, for the message.
+    remedy: a clause on how to need less.
     """
     # C libraries without addresses end the process or search forever.
     with suppress(ImportError, OSError):  # not on Windows, no /proc
@@ -244,7 +251,10 @@ def require_addresses(count: int, what: str, remedy: str = "") -> None:
 
 
 def half_of_memory(root: Path) -> MemoryBudget:
-    """Return half of the memory this process could take; root: parent of /proc and /sys."""
+    """Return half of the smallest of machine memory, cgroup limit and `ulimit -v`.
+
+    root: parent folder of /proc and /sys.
+    """
     limits = [(_machine_memory(root), "the machine's memory"), *_cgroup_limits(root)]
     with suppress(ImportError):  # not on Windows
         import resource

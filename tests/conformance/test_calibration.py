@@ -159,7 +159,8 @@ def test_a_small_measurement_has_every_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(made, "FAMILY_SIZES", {"datasets": (3, 10), "queries": (10,)})
     monkeypatch.setattr(made, "FAMILY_DRAWS", {2: 1_000, 5: 1_000, 8: 1_000})
     found = made.measured(tmp_path, 20)
-    kinds = {(r["kind"], r.get("source", ""), r["name"]) for r in STORED}
+    own = {*made.simulate_migration.KINDS, *made.simulate_questions.KINDS}
+    kinds = {(r["kind"], r.get("source", ""), r["name"]) for r in STORED if r["kind"] not in own}
     assert {(r["kind"], r.get("source", ""), r["name"]) for r in found} == kinds
     assert made.page(found).count("\n| ") > 20
 
@@ -171,6 +172,32 @@ def test_verdicts_looked_at_after_each_query_hold_their_level():
     assert min(rates("looks", {"t, each look"})) > 0.3  # a test of one look does not
     costs = [r for r in STORED if r["kind"] == "cost of looks"]
     assert all(r["by"][-1] > 0.98 and r["wrong"] <= 0.025 and r["mean"] < 2 * r["queries"] for r in costs)
+
+
+def test_what_is_planted_is_found_and_verdicts_are_those_of_all_labels():
+    assert all(r["same verdict"] >= 0.95 for r in STORED if r["kind"] == "migration")
+    losses = {r["source"]: r["rate"] for r in STORED if r["kind"] == "planted losses"}
+    assert losses.pop("others named") == 0
+    assert set(losses.values()) == {1.0}
+    defects = [r for r in STORED if r["kind"] == "planted defects"]
+    assert len(defects) > 10
+    assert all((r["rate"], r["false"]) == (1, 0) for r in defects)
+    assert all(
+        abs(r["mean"] - r["true"]) < 3 * r["error"] for r in STORED if r["kind"] == "variance components"
+    )
+    assert all(r["low"] <= r["true"] <= r["high"] for r in STORED if r["kind"] == "filters by lot")
+
+
+@pytest.mark.parametrize("part", ["_funnels", "_components", "_filters"])
+def test_a_small_planting_has_every_figure(part, monkeypatch):
+    planting = made.simulate_questions
+    for name in ("FUNNELS", "COMPONENTS"):
+        monkeypatch.setattr(planting, name, 4)
+    found = list(getattr(planting, part)())
+    stored = [r for r in STORED if r["kind"] == found[0]["kind"]]
+    assert [(r["kind"], r["source"], r.get("name")) for r in found] == [
+        (r["kind"], r["source"], r.get("name")) for r in stored
+    ]
 
 
 def test_the_bound_of_leaks_holds():

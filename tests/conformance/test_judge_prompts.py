@@ -17,7 +17,7 @@ def test_a_prompt_reads_the_answers_that_it_documents(name):
     for text, grade in prompt.answers:
         reply = ChatReply(text.replace("{token}", "kofabimo"))
         found = read_grade(reply, verdict_form(prompt, "kofabimo"), prompt.scale)
-        assert (found.grade, found.kind) == (grade, "ok")
+        assert found == (grade, "ok")
 
 
 @pytest.mark.parametrize("name", judge_prompts())
@@ -28,7 +28,7 @@ def test_every_grade_can_be_given_in_the_form_that_is_asked_for(name):
         line = f"kofabimo: {label}"
         for text in (line, line.upper(), f" {line}. ", f"**{line}**", f"<think>{line}?</think>{line}"):
             found = read_grade(ChatReply(text), verdict_form(prompt, "kofabimo"), scale)
-            assert (found.grade, found.kind) == (grade, "ok"), text
+            assert found == (grade, "ok"), text
     assert scale.lowest < scale.relevant_from <= scale.highest
 
 

@@ -242,7 +242,7 @@ def test_what_stands_beside_queries_alone_is_kept(column, tmp_path):
 
 def test_members_of_a_list_that_name_nothing_are_told(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "relevant": ["a", "NA", None]}))
-    assert "columns not imported: 'NA' in relevant (1), '' in relevant (1)" in report.lines()[0]
+    assert "not imported: 'NA' in relevant (1), '' in relevant (1)" in report.lines()[0]
 
 
 PARQUET = {
@@ -322,7 +322,7 @@ def test_marks_within_the_fields_of_topics_are_kept(tmp_path):
 TOLD = {
     "responses": (
         {"took": 1, "hits": {"hits": [{"_id": "a", "_score": 1.0}]}},
-        "columns not imported: took (1)",
+        "not imported: took (1)",
     ),
     "lists": ({"q": [["a", 0.5]]}, ""),
     "spans": (
@@ -342,7 +342,7 @@ TOLD = {
 def test_what_was_imported_is_not_told_as_left_out(case, tmp_path):
     value, said = TOLD[case]
     line = imported(tmp_path, "r.json", json.dumps(value)).lines()[0]
-    assert line.partition("columns not imported")[2] == said.partition("columns not imported")[2]
+    assert line.partition("not imported")[2] == said.partition("not imported")[2]
 
 
 def test_a_column_that_begins_late_in_a_large_file_is_known(tmp_path):
@@ -523,7 +523,7 @@ def test_a_judged_query_whose_text_is_blank_is_said(tmp_path):
 def test_words_beside_returned_documents_are_grades_only_where_one_is(tmp_path):
     rows = {"query": "a b", "results": [{"id": "d1", "label": "cat"}, {"id": "d2", "label": "dog"}]}
     report = imported(tmp_path, "g.jsonl", lines(rows))
-    assert "words such as 'cat' beside documents in 'results' are no grades" in report.lines()[0]
+    assert "not imported: words beside documents in results, which are no grades (2)" in report.lines()[0]
     assert written(tmp_path / "out")[1] == {}
     rows["results"][0]["label"] = "relevant"
     refused(tmp_path, "h.jsonl", lines(rows), "the grade 'dog' is no finite number")

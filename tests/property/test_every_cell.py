@@ -18,6 +18,7 @@ from weir.core.qrels import Qrels
 from weir.errors import LossWarning, RankingWarning, WeirError
 from weir.files.formats import trec_fault
 from weir.files.runs import read_qrels, read_run
+from weir.files.write import convert
 from weir.plugins.importing.importer import import_files
 
 EASY = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -170,6 +171,32 @@ def test_lines_of_trec_are_read_alike_by_eval_and_import_or_refused(lines, ends,
         report = import_files(path, tmp_path / "out", as_kind="trec-run")
         assert not report.refused
         assert read_run(tmp_path / "out" / "runs" / "run.trec").to_dict() == outcome
+        tags = {row[5] for row in rows if len(row) > 5} - {"run"}
+        assert all(tag in report.lines()[0] for tag in tags)
+
+
+@EASY
+@given(
+    second=st.lists(st.sampled_from(["0", "Q0", "1", "2", "intent-7"]), min_size=1, max_size=12),
+    tabs=st.booleans(),
+)
+def test_the_second_column_of_judgments_is_alike_in_all_rows_or_told_by_whatever_reads_it(
+    second, tabs, tmp_path
+):
+    text = "".join(f"q{n % 2} {one} d{n} {n % 3}\n" for n, one in enumerate(second))
+    path = tmp_path / "j.qrels"
+    path.write_text(text.replace(" ", "\t") if tabs else text)
+    values = {"0" if one == "Q0" else one for one in second}
+    names = f"column 2, of {len(values)} intents or rounds ({', '.join(sorted(values))})"
+    expected = [] if len(values) == 1 else [names]
+    for read in (read_qrels, lambda path: convert(path, tmp_path / "j.json")):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            read(path)
+        said = [str(one.message) for one in caught if issubclass(one.category, LossWarning)]
+        assert said == [f"{path}: not read: {one}" for one in expected]
+    report = import_files(path, tmp_path / "out", as_kind="qrels")
+    assert list(report.files[0]["left_out"]) == expected
 
 
 @pytest.mark.parametrize("name", ["j.csv", "j.tsv", "j.jsonl"])

@@ -41,12 +41,12 @@ def test_a_grid_names_every_combination_and_its_factors_are_found_again(grid, pi
     # Values that are parts of their own, as x and x(y=1) alone, differ in what stands within them.
     if any({v.partition("(")[0] for v in values} == {"x"} for values in varying.values()):
         return
-    found = factorial_grid(names)
-    assert not found.notes
-    assert {f.name: set(f.levels) for f in found.design.factors} == {
+    found, notes = factorial_grid(names)
+    assert not notes
+    assert {f.name: set(f.levels) for f in found.factors} == {
         name: {value.strip("'") for value in values} for name, values in varying.items()
     }
-    assert sorted(found.design.systems) == sorted(names)
+    assert sorted(found.systems) == sorted(names)
 
 
 def of(shape, seed, queries=7):

@@ -189,3 +189,29 @@ def test_a_document_that_a_later_stage_has_was_not_lost_before():
     assert [[lost.document for lost in one.losses] for one in funnel.whole] == [["d"], ["a"], ["b"]]
     assert math.isnan(funnel.whole[0].low)  # one query has no interval
     assert set(RANKING_KINDS) == {"search", "fusion", "rerank"}
+
+
+@settings(max_examples=40)
+@given(
+    gold,
+    st.lists(
+        st.sets(st.tuples(st.sampled_from(QUERIES), st.sampled_from(DOCUMENTS)), min_size=4),
+        min_size=2,
+        max_size=3,
+    ),
+)
+def test_rankings_that_are_no_pipeline_are_called_so(qrels, found):
+    found = [one | {(query, "z") for query in QUERIES} for one in found]
+    runs = [run_with(one, np.random.default_rng(1)) for one in found]
+    judged = {(query, doc) for query, grades in qrels.items() for doc in grades}
+    grows = [len((new - old) & judged) for old, new in zip(found, found[1:], strict=False)]
+    said = [
+        str(note)
+        for note in weir.funnel_of_rankings(qrels, *runs).notes()
+        if "no stage of one pipeline" in str(note)
+    ]
+    assert len(said) == sum(map(bool, grows))
+    assert all(
+        f"returns {count} judged document" in note
+        for count, note in zip(filter(None, grows), said, strict=True)
+    )

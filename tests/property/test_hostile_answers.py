@@ -39,8 +39,8 @@ def _judge(name):
         )
 
     def read(text, token):
-        found = read_grade(ChatReply(text), verdict_form(prompt, token), prompt.scale)
-        return None if found.grade is None else (prompt.scale.label_of(found.grade), found.kind)
+        grade, kind = read_grade(ChatReply(text), verdict_form(prompt, token), prompt.scale)
+        return None if grade is None else (prompt.scale.label_of(grade), kind)
 
     return filled, read, (worst, (worst, "ok")), best, "number" if prompt.scale.numeric else "word"
 

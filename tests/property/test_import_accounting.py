@@ -6,6 +6,8 @@ import csv
 import io
 import itertools
 import json
+import re
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -15,7 +17,11 @@ from hypothesis import strategies as st
 from tests.unit.imports import imported, written
 
 from weir.errors import BadValue, WeirError
+from weir.files.column_names import field_names
+from weir.files.layouts import find_layout, left_out
+from weir.files.runs import read_qrels
 from weir.plugins.importing.cells import listed, plain_text
+from weir.plugins.importing.importer import import_files
 
 EACH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = (
@@ -47,15 +53,26 @@ def judged(out):
     return {(texts[query], doc): grade for query, row in qrels.items() for doc, grade in row.items()}
 
 
+def told_again(out):
+    """What is said of losses each time that the folder, or its file of judgments alone, is used."""
+    sentences = list(left_out(find_layout(out)))
+    if (judgments := out / "qrels" / "test.tsv").exists():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            read_qrels(judgments)
+        assert [str(one.message) for one in said] == sentences
+    return " ".join(sentences)
+
+
 def expected(rows):
-    """Judgments, metadata and what is left out of sound rows (query, document, grade, note, lang)."""
+    """Judgments, metadata and what is left out of sound rows (query, document, grade, note, remark)."""
     by_query = {}
     for row in rows:
         by_query.setdefault(row[0], []).append(row)
     metadata, left = {}, Counter()
     for query, several in by_query.items():
         metadata[query] = {}
-        for at, name in ((3, "note"), (4, "lang")):
+        for at, name in ((3, "note"), (4, "remark")):
             values = [row[at] for row in several]
             if len(set(values)) == 1:
                 metadata[query] |= {name: values[0]} if values[0] else {}
@@ -75,14 +92,14 @@ def expected(rows):
 def test_tables_of_any_shape_and_the_same_objects_give_what_the_csv_module_reads(
     tmp_path, rows, order, odd, separator, ends
 ):
-    names = ["query", "doc_id", "grade", "note", "lang"]
+    names = ["query", "doc_id", "grade", "note", "remark"]
     header = [names[at] for at in order]
     file, sound, lost = io.StringIO(newline=""), [], []
     out = csv.writer(file, delimiter=separator, lineterminator=ends, quoting=csv.QUOTE_ALL)
     out.writerow(header)
     for row, kind in zip(rows, odd, strict=False):
         cells = [row[at] for at in order]
-        if kind == "fewer" and names[order[-1]] in ("note", "lang"):
+        if kind == "fewer" and names[order[-1]] in ("note", "remark"):
             cells = cells[:-1]
             read = (*row[: order[-1]], "", *row[order[-1] + 1 :])
         else:
@@ -100,6 +117,7 @@ def test_tables_of_any_shape_and_the_same_objects_give_what_the_csv_module_reads
     assert queries_of(tmp_path / "out") == metadata
     told = report.files[0]
     assert (told["left_out"], told["rows_refused"]) == (left, len(lost))
+    assert all(f"{name} ({count})" in told_again(tmp_path / "out") for name, count in left.items())
     objects = [dict(zip(header, (row[at] for at in order), strict=True)) for row in sound]
     again = imported(tmp_path, "golden.jsonl", "".join(json.dumps(one) + "\n" for one in objects))
     assert (judged(tmp_path / "out"), queries_of(tmp_path / "out")) == (grades, metadata)
@@ -263,3 +281,60 @@ def test_flags_and_few_numbers_beside_documents_are_grades(tmp_path, name, doc, 
     ]
     imported(tmp_path, "g.json", json.dumps([{"query": "what is it", "results": members}]))
     assert judged(tmp_path / "out") == grades
+
+
+ROLES = sorted({name for role in field_names().roles for tier in field_names().roles[role] for name in tier})
+TOKENS = st.integers(10**6, 10**9).map("t{}x".format)
+VALUES = st.recursive(
+    TOKENS,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=2)
+        | st.dictionaries(st.sampled_from([*ROLES, "note"]), inner, min_size=1, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(EACH, max_examples=150)
+@given(
+    core=st.sampled_from(
+        [
+            ("query", "relevant_ids"),
+            ("query_id", "doc_id", "relevance"),
+            ("query", "docs", "score"),
+            ("query",),
+        ]
+    ),
+    others=st.dictionaries(st.sampled_from([*ROLES, "note", "lang"]), VALUES, min_size=1, max_size=3),
+    form=st.sampled_from(["jsonl", "csv"]),
+)
+def test_a_value_of_any_shape_under_any_name_is_kept_or_its_field_is_named(core, others, form, tmp_path):
+    plain = {"relevance": 1, "score": 0.5, "relevant_ids": ["d1"]}
+    row = {name: plain.get(name, f"a {name}") for name in core} | {
+        k: v for k, v in others.items() if k not in core
+    }
+    path = tmp_path / f"g.{form}"
+    if form == "jsonl":
+        path.write_text(json.dumps(row) + "\n")
+    else:
+        out = io.StringIO()
+        csv.writer(out).writerows(
+            [row, [v if isinstance(v, str | int | float) else json.dumps(v) for v in row.values()]]
+        )
+        path.write_text(out.getvalue())
+    try:
+        report = import_files(path, tmp_path / "out")
+    except WeirError:
+        return
+    files = [one for one in (tmp_path / "out").rglob("*") if one.is_file() and one.name != "import.json"]
+    written_text, said = "".join(one.read_text() for one in files), " ".join(report.lines())
+    told = told_again(tmp_path / "out")
+    for name, value in others.items():
+        called = [
+            name,
+            *(role for role, tiers in field_names().roles.items() if name in frozenset().union(*tiers)),
+        ]
+        lost = [
+            token for token in re.findall(r"t\d+x", json.dumps(value)) if token not in written_text + said
+        ]
+        assert name in core or not lost or any(one in told for one in (*called, "without")), (lost, said)

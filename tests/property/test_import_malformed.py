@@ -96,6 +96,7 @@ def test_members_of_another_kind(tmp_path, file, path, new):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*that begins? with #")
 @QUIET
 @given(
     file=st.sampled_from([one for one in FILES if one[0].endswith((".csv", ".tsv", ".jsonl", ".txt"))]),
@@ -143,6 +144,9 @@ def as_tsv(table):
     name=st.sampled_from(["x.json", "x.jsonl", "x.csv", "x.tsv", "x.txt", "x.yaml", "x.parquet", "x.gz", "qrels.txt", "x"]),
     kind=st.sampled_from(["", *READERS.names()]),
 )  # fmt: skip
+@example(data=b"\x01", name="x.csv", kind="vespa")
+@example(data=b"\x01", name="x.csv", kind="search-response")
+@example(data=b'{" ":null,"":true}', name="x.json", kind="trec-qrels")
 def test_any_value_under_any_kind(tmp_path, data, name, kind):
     reads_or_refuses(tmp_path, name, data, as_kind=kind)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import weir.api.rows  # noqa: F401 - by which comparisons are printed
 from weir.core.scores import Scores
 from weir.core.strings import Ids
 from weir.stats.compare import Comparison, ComparisonMethod, compared, table

@@ -28,13 +28,13 @@ EXAMPLES = settings(max_examples=100)
 def test_a_grade_is_one_of_the_scale_or_none(name, text, finish, token):
     prompt = judge_prompt(name)
     scale, form = prompt.scale, verdict_form(prompt, token)
-    found = read_grade(ChatReply(text, finish), form, scale)
-    assert found.kind in KINDS
-    assert (found.grade is None) == (found.kind not in SCORED_KINDS)
-    assert found.grade is None or found.grade in scale.grades
-    assert finish != "refused" or found.kind == "refused"
+    found = grade, kind = read_grade(ChatReply(text, finish), form, scale)
+    assert kind in KINDS
+    assert (grade is None) == (kind not in SCORED_KINDS)
+    assert grade is None or grade in scale.grades
+    assert finish != "refused" or kind == "refused"
     assert found == read_grade(ChatReply(text, finish), form, scale)
-    assert found.grade is None or not token or token in text
+    assert grade is None or not token or token in text
 
 
 @EXAMPLES

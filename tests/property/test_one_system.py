@@ -19,9 +19,12 @@ from weir.files.runs import read_qrels, read_run
 
 pa = pytest.importorskip("pyarrow", reason="Parquet and Arrow files take pyarrow")
 
+LONG = "a-tag-of-more-than-two-words-of-eight-bytes-"
 HEAD = ("query", "doc", "score", "system", "rank")
 ROWS = st.lists(
-    st.tuples(st.sampled_from("pqr"), st.sampled_from(["a", "b", "b c"]), st.integers(1, 4)),
+    st.tuples(
+        st.sampled_from("pqr"), st.sampled_from(["a", "b", "b c", LONG + "1", LONG + "2"]), st.integers(1, 4)
+    ),
     min_size=1,
     max_size=9,
 )
@@ -54,11 +57,11 @@ def write(folder, form, rows):
     return path
 
 
-def outcome(read, value, small_blocks):
-    """Return what is read, or the error; small_blocks: in blocks of a line or two."""
+def outcome(read, value, small_blocks, engine="numpy"):
+    """Return what is read by an engine, or the error; small_blocks: in blocks of a line or two."""
+    parser = parsers.choose_engine(engine, 0)
     with pytest.MonkeyPatch.context() as patch:
-        if small_blocks:
-            patch.setattr(parsers, "NUMPY_PARSER", replace(parsers.NUMPY_PARSER, block=64))
+        patch.setattr(parsers, "NUMPY_PARSER", replace(parser, block=64) if small_blocks else parser)
         try:
             return read(value)
         except (FormatError, BadRanking) as error:
@@ -76,17 +79,20 @@ def is_mixed(rows):
 
 
 @pytest.mark.parametrize("form", ["trec", "csv", "tsv", "quoted.csv", "jsonl", "parquet", "arrow", "frame"])
-@given(rows=ROWS, ranked=st.booleans(), blocks=st.booleans())
-@example(rows=[("q", "a", 1), ("q", "b", 2)], ranked=True, blocks=False)
-@example(rows=[("q", "a", 1), ("p", "b", 1)], ranked=False, blocks=True)
-def test_a_ranking_of_several_systems_is_refused_and_else_said(tmp_path_factory, form, rows, ranked, blocks):
+@given(rows=ROWS, ranked=st.booleans(), blocks=st.booleans(), engine=st.sampled_from(["numpy", "numba"]))
+@example(rows=[("q", "a", 1), ("q", "b", 2)], ranked=True, blocks=False, engine="numba")
+@example(rows=[("q", "a", 1), ("p", "b", 1)], ranked=False, blocks=True, engine="numba")
+@example(rows=[("q", LONG + "1", 1), ("q", LONG + "2", 2)], ranked=True, blocks=False, engine="numba")
+def test_a_ranking_of_several_systems_is_refused_and_else_said(
+    tmp_path_factory, form, rows, ranked, blocks, engine
+):
     tag = {"b c": "b_c"} if form == "trec" else {}
     wide = [(q, f"d{n}", 9.5 - n, tag.get(t, t), r) for n, (q, t, r) in enumerate(rows)]
     wide = wide if ranked or form == "trec" else [row[:4] for row in wide]
     given_run = write(tmp_path_factory.mktemp("form"), form, wide)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RankingWarning)
-        found = outcome(run_from, given_run, blocks)
+        found = outcome(run_from, given_run, blocks, engine)
     if is_mixed(wide):
         assert isinstance(found, FormatError)
         assert "a row of system '" in str(found)

@@ -33,13 +33,17 @@ def collection(at: Path) -> Path:
 
 
 class Engine:
-    """Ranks documents by number and writes down what it was asked."""
+    """Ranks documents by number and writes down what it was asked, in a list that its copies share."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
+        self.log: tuple[list[tuple[str, int]]] = ([],)
+
+    @property
+    def asked(self) -> list[tuple[str, int]]:
+        return self.log[0]
 
     def search(self, queries: dict[str, str], k: int) -> dict[str, list[str]]:
-        self.asked += [(query, k) for query in queries]
+        self.log[0].extend((query, k) for query in queries)
         return {query: [f"d{n}" for n in range(min(k, DOCUMENTS))] for query in queries}
 
 

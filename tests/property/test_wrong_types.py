@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import inspect
 import socket
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from typing_extensions import TypeAliasType
 
 import weir
 import weir.labels
 import weir.measures
 import weir.stats
 import weir.systems
+from weir.argument_types import checked
+from weir.core.frames import rebuilt
 from weir.errors import BadValue, WeirError
 
 QRELS = {f"q{n}": {"abcd"[n % 4]: 1} for n in range(12)}
@@ -270,7 +276,7 @@ def test_what_follows_in_any_number_is_not_what_has_a_name_alone():
 
 def test_numbers_of_numpy_are_numbers():
     assert str(weir.nDCG @ np.int64(10)) == "nDCG@10"
-    assert len(weir.fuse([RUN, RUN], k=np.int32(2))) == len(QRELS)
+    assert len(weir.fuse([RUN, RUN], k=np.int32(1000))) == len(QRELS)
     assert weir.gate(QRELS, RUN, RUN, max_drop=np.float32(0.5), measures="AP")
 
 
@@ -294,6 +300,36 @@ def test_a_name_of_a_system_is_an_attribute(name):
     import weir.systems.dense_search
 
     assert callable(getattr(weir.systems, name))
+
+
+T = TypeVar("T", bound=np.generic)
+Array = TypeAliasType("Array", np.ndarray[Any, np.dtype[T]], type_params=(T,))
+"""An alias as NumPy 2.5 makes NDArray one, by a `type` statement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    values: Array[np.int32]
+
+
+def test_aliases_of_arrays_are_seen_through():
+    @checked
+    def of_numbers(values: Array[np.int32], more: NDArray[np.float64] | None = None) -> object:
+        return values
+
+    assert of_numbers(np.zeros(2, np.int32), np.zeros(2)).dtype == np.int32
+    with pytest.raises(BadValue, match="values is 'a'"):
+        of_numbers("a")
+    assert rebuilt(Numbers, {"values": [1, 2]}).values.dtype == np.int32
+
+
+def test_a_list_that_was_accepted_once_lets_no_other_elements_in():
+    nDCG = weir.nDCG @ 10
+    for measures in (["AP"], [nDCG], ["AP", nDCG], (nDCG,), ["AP", nDCG]):
+        assert list(weir.evaluate(QRELS, RUN, measures).measures) == [str(one) for one in measures]
+        for wrong in (b"AP", 1, None):
+            with pytest.raises(BadValue, match="measures holds"):
+                weir.evaluate(QRELS, RUN, [*measures, wrong])
 
 
 def test_a_path_of_any_type_names_a_file(tmp_path):

@@ -16,7 +16,8 @@ from weir.plugins.importing import Choices, import_files
 
 pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")
 pytest.importorskip("yaml", reason="YAML files take PyYAML")
-pytestmark = pytest.mark.real
+# Each reading of an imported folder tells again what the import left out.
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")]
 
 TABLE = Path(__file__).with_name("import_expected.tsv")
 ROWS = list(

@@ -1,9 +1,11 @@
-"""What tests of PostgreSQL share, a server and systems that a file of settings names; and those of judges."""
+"""What tests of PostgreSQL share, a server and systems that a file of settings names; those of judges; and a browser."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,3 +69,17 @@ def judge_pool(judged_place: Path, tmp_path: Path) -> Path:
     files = [judged_place / "people.tsv", judged_place / "ranker.trec"]
     weir.labels.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
     return tmp_path / "pool"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a page; the test is skipped where it is not installed."""
+    # Of a module: while playwright runs its loop, no test that runs a loop of its own could run beside it.
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Debian's chromium")
+    with playwright.sync_playwright() as started:
+        one = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield one
+        one.close()

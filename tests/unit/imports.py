@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from weir.files.runs import read_qrels, read_run
+from weir.files.runs import read_qrels_counted, read_run
 from weir.plugins.importing import Choices, import_files
 from weir.plugins.importing.merge import made_id
 
@@ -25,7 +25,7 @@ def written(folder):
     qrels = folder / "qrels" / "test.tsv"
     return (
         {row["_id"]: row["text"] for row in rows},
-        read_qrels(qrels).to_dict() if qrels.exists() else {},
+        read_qrels_counted(qrels)[0].to_dict() if qrels.exists() else {},
         {path.stem: read_run(path).to_dict() for path in sorted((folder / "runs").glob("*"))},
     )
 

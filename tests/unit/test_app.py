@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from html import escape
 
 import pytest
@@ -199,3 +200,30 @@ def test_an_error_of_weir_is_an_answer_as_html_and_json(opened):
     assert "&lt;b&gt;x&lt;/b&gt;" in page.text
     assert "<b>x" not in page.text
     assert opened.post("/w/a", data={**own, "to": "/e/1/2"}).headers["location"] == "/e/1/2"
+
+
+def test_a_visitor_who_leaves_in_the_middle_of_a_write_is_no_bug(tmp_path):
+    app = application(Folder(tmp_path), PARTS, Access({TOKEN: ""}))
+    path = "/w/a"
+    headers = {"host": "localhost:4747", "cookie": f"weir={TOKEN}", "content-length": "100"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    events = iter(
+        [{"type": "http.request", "body": b"csrf=", "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent = []
+
+    async def receive():
+        return next(events)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    assert [one["status"] for one in sent if "status" in one] == [400]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 import socket
 import threading
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 pytest.importorskip("starlette", reason="needs the `app` extra")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the `app` extra")
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("needs Debian's chromium", allow_module_level=True)
 
 from tests.unit.test_app_pages import HOSTILE, TOKEN, results  # noqa: E402, F401 - after the skip; a fixture
 from weir.plugins.app.folder import Folder  # noqa: E402 - after the skip
@@ -22,6 +18,7 @@ from weir.plugins.app.judging import pages as judging  # noqa: E402 - after the 
 from weir.plugins.app.judging.rooms import Rooms  # noqa: E402 - after the skip
 from weir.plugins.app.pages import PARTS, WORDS  # noqa: E402 - after the skip
 from weir.plugins.app.server import Access, address, application  # noqa: E402 - after the skip
+from weir.plugins.questions.of_results import QUESTIONS  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -38,14 +35,6 @@ def base(results) -> str:  # noqa: F811 - the fixture
     server.should_exit = True
     thread.join()
     rooms.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        one = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield one
-        one.close()
 
 
 @pytest.fixture
@@ -98,6 +87,7 @@ def test_a_document_is_reached_and_explained_by_keyboard_alone(page, base):
     page.wait_for_url("**depth=20*")
     page.keyboard.press("t")
     page.wait_for_url(f"{base}/try?*")
+    page.wait_for_selector("input:focus")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.wait_for_url(f"{base}/")
@@ -141,6 +131,7 @@ def test_a_long_list_goes_on_as_it_is_scrolled(page, base, monkeypatch):
 
 def test_a_query_is_answered_while_it_is_typed(page, base):
     page.goto(f"{base}/try?collection=brook-facts&systems=bm25,rm3")
+    page.wait_for_selector("input:focus")
     page.keyboard.type("why do rivers flood")
     page.wait_for_selector(".weir-doc u")
     page.wait_for_function("() => location.search.includes('flood')")
@@ -151,12 +142,18 @@ def test_a_query_is_answered_while_it_is_typed(page, base):
     page.wait_for_selector(".weir-places")
 
 
-def test_a_query_is_put_into_the_golden_set_and_judged_by_keyboard(page, base):
-    page.goto(f"{base}/try?collection=brook-facts&systems=bm25,rm3&query=why do rivers flood")
+def put_into_the_golden_set(page, base, query) -> None:
+    page.goto(f"{base}/try?collection=brook-facts&systems=bm25,rm3&query={query}")
+    page.wait_for_selector("input:focus")  # it takes the focus once the page is there
     page.keyboard.press("Escape")
+    page.wait_for_function("() => document.activeElement.tagName !== 'INPUT'")
     with page.expect_navigation():
         page.keyboard.press("e")
-    assert page.url.endswith("/judge/golden-brook-facts/q/g1")
+
+
+def test_a_query_is_put_into_the_golden_set_and_judged_by_keyboard(page, base):
+    put_into_the_golden_set(page, base, "why do rivers flood")
+    assert re.search(r"/judge/golden-brook-facts/q/g\d+$", page.url)
     grades = page.locator("button[data-key='1']")
     most = grades.count()
     for number in range(most):
@@ -179,8 +176,25 @@ def test_a_query_is_put_into_the_golden_set_and_judged_by_keyboard(page, base):
     assert page.url.endswith("/judge/brook-facts-queries/q/12")
 
 
+def test_an_undo_stands_on_the_document_whose_grade_was_taken_back(page, base):
+    put_into_the_golden_set(page, base, "where do otters sleep")
+    pressed = "() => [...document.querySelectorAll('[data-item]')].map(one => one.querySelector('[aria-pressed=true]')?.value ?? '').join('')"
+    for key in "122u0":  # at once: a key waits for the answer before it
+        page.keyboard.press(key)
+    page.wait_for_function(f"() => ({pressed})() === '120'")
+    at = page.evaluate("document.querySelector('[aria-current][data-item]').id")
+    page.keyboard.press("k")
+    page.locator("h1").click()  # the cursor stays, wherever else somebody clicks
+    page.keyboard.press("1")
+    page.wait_for_function(f"() => ({pressed})() === '121'")
+    assert page.evaluate("document.querySelector('[aria-current][data-item]').id") == at
+    page.reload()
+    page.wait_for_function("() => document.querySelectorAll('[data-item]')[3].matches('[aria-current]')")
+
+
 PLACES = ["/", "/c/brook-facts?systems=bm25,rm3", "/c/brook-facts/q/12?systems=bm25,rm3,rrf(bm25, rm3)",
           "/c/brook-facts/q/12", "/c/brook-facts/q/12/d/1129", "/c/brook-facts", "/try?collection=brook-facts&query=rivers", "/c/brook-facts/why?systems=bm25,rm3",
+          "/c/brook-facts/questions", *(f"/c/brook-facts/questions/{one.name}" for one in QUESTIONS),
           "/judge", "/judge/golden-brook-facts/progress", "/c/nowhere", *(address("c", "mine", "q", name) for name in HOSTILE[:3])]  # fmt: skip
 
 
@@ -188,6 +202,7 @@ PLACES = ["/", "/c/brook-facts?systems=bm25,rm3", "/c/brook-facts/q/12?systems=b
 def test_nothing_sticks_out_and_axe_finds_nothing(page, base, theme):
     from axe_playwright_python.sync_playwright import Axe
 
+    put_into_the_golden_set(page, base, "what is a weir")
     page.emulate_media(color_scheme=theme)
     for place in PLACES:
         if place != "/c/nowhere":  # its answer is an error, which a console tells

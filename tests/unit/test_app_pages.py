@@ -169,6 +169,14 @@ def test_the_means_are_those_of_the_store(page, results):
     }
 
 
+def test_what_is_said_beside_the_means_is_what_the_command_says(page, results):
+    for measure in ("nDCG@10", "R@100"):
+        shown = read(page, "index", measure=measure)["remarks"]
+        said = [str(note) for note in weir.results(results, measure).notes()]
+        assert said
+        assert [one for one in said if one not in shown and "by construction" not in one] == []
+
+
 def test_verdicts_and_letters_are_those_of_compare(page, results):
     value = compared_start(page)
     comparisons = {

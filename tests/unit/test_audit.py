@@ -214,6 +214,21 @@ def test_a_re_ranking_that_kept_its_first_stages_order_is_found():
     assert dict(found[1].numbers) == {"queries": 3, "share": 0.75}
 
 
+@pytest.mark.parametrize(
+    ("unscored", "severity", "remedy"),
+    [
+        ({}, "wrong", "one file under two names"),
+        ({"one": (0, 0), "other": (0, 8)}, "wrong", "a re-ranking that failed"),
+        ({"one": (0, 0), "other": (0, 0)}, "caution", "neither is a re-ranking"),
+    ],
+)
+def test_equal_rankings_have_the_remedy_of_what_the_systems_are(unscored, severity, remedy):
+    run = Run.of({f"q{i}": ["a", "b", "c", "d"] for i in range(4)})
+    subject = Subject("runs", runs={"one": run, "other": run}, unscored=unscored)
+    [found] = audited(subject, ["same rankings"]).findings
+    assert (found.severity, remedy in found.remedy) == (severity, True)
+
+
 def test_a_re_ranking_that_answers_every_query_alike_is_found():
     rng = np.random.default_rng(5)
     first = {f"q{i}": [f"d{d}" for d in rng.permutation(40)] for i in range(20)}
@@ -289,12 +304,6 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
         "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
     )
     assert not audited(drawn, ["hub documents"]).findings
-
-
-def test_names_of_checks_in_version_02_still_select_them():
-    runs = {name: Run.of({f"q{n}": ["b", "a", "c"] for n in range(3)}) for name in ("one", "two")}
-    subject = Subject("runs", runs=runs)
-    assert audited(subject, ["hubs", "one order"]).ran == ("hub documents", "query-independent rankings")
 
 
 def test_what_is_found_of_several_systems_is_told_once():

@@ -119,15 +119,26 @@ def test_splits_of_one_collection_are_judged_apart(place, capsys):
     assert cells["two:dev"] != cells["two:test"]
 
 
-def test_splits_of_one_collection_are_shown_compared_and_packed_apart(place, capsys):
-    lines = [f"{query}\td1\t1\n" for query in ("q1", "q2")]
+@pytest.mark.parametrize(
+    "asked", [("q1", "q2"), ("q1", "q2", "q3", "d4")], ids=["others", "the same queries"]
+)
+def test_splits_of_one_collection_are_shown_compared_and_packed_apart(place, capsys, asked):
+    lines = [f"{query}\td1\t1\n" for query in asked]
     (place / "two" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
     dev, test = (weir.load(place / "two", split) for split in ("dev", "test"))
     for dataset in (dev, test):
         weir.benchmark([dataset], ["bm25", "bm25(b=0.0)"], ["nDCG@10"], place / "both")
     names = {"two:dev": len(dev.qrels), "two:test": len(test.qrels)}
     assert {row.dataset: row.queries for row in weir.results("both")} == names
-    assert {row.system for row in weir.results("both")} == {"bm25", "bm25(b=0.0)"}
+    systems = ("bm25", "bm25(b=0.0)")
+    means = {
+        (f"two:{dataset.split}", row.system): row.mean
+        for dataset in (dev, test)
+        for row in weir.benchmark([dataset], systems, ["nDCG@10"]).rows
+    }
+    assert {
+        (row.dataset, row.system): row.mean for row in weir.results("both") if row.measure == "nDCG@10"
+    } == means
     for name, chosen in (("two", set(names)), ("two:dev", {"two:dev"}), ("two:test", {"two:test"})):
         assert {row.dataset for row in weir.results("both", datasets=[name])} == chosen
     assert {row.dataset for row in weir.results("out", datasets=["two:test"])} == {"two"}

@@ -12,7 +12,7 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.datasets.load import load, load_group
-from weir.datasets.references import named_split
+from weir.datasets.names import named_split
 from weir.errors import FormatError, UnknownName
 from weir.files.json_files import BLOCK_BYTES, read_blocks, read_records
 from weir.files.layouts import CollectionPart, find_layout
@@ -82,6 +82,22 @@ def test_a_zip_is_read_in_place(tmp_path: Path, parts: dict[str, bytes], prefix:
         archive.writestr("README", "not a part")
     check(tmp_path / "a.zip")
     assert load(tmp_path / "a.zip").name == "a"
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_zip_with_two_files_of_one_name_is_refused(tmp_path: Path, parts: dict[str, bytes]):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, data in [*parts.items(), list(parts.items())[-1]]:
+            archive.writestr(name, data)
+    with pytest.raises(FormatError, match=f"two files named '{list(parts)[-1]}'"):
+        load(tmp_path / "a.zip")
+
+
+def test_a_folder_of_one_letter_has_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert named_split("C:test") == ("C:test", None)  # a drive
+    (tmp_path / "C").mkdir()
+    assert named_split("C:test") == ("C", "test")
 
 
 def test_a_zip_of_several_gives_the_one_that_is_named(tmp_path: Path, parts: dict[str, bytes]):

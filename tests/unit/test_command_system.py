@@ -125,7 +125,13 @@ def test_another_text_of_the_program_asks_again(place: Place):
     ("bad", "kind", "attempts", "said"),
     [
         ("die", "failed", 3, "the program ended with exit code 1; on standard error: no more memory"),
-        ("sleep", "timed out", 3, r"no answer within 1 seconds \(timeout_s\); nothing on standard error"),
+        pytest.param(
+            "sleep",
+            "timed out",
+            3,
+            r"no answer within 1 seconds \(timeout_s\); nothing on standard error",
+            marks=pytest.mark.slow,
+        ),
         ("noise", "malformed", 3, "found 'loading model ...' on standard output"),
         ("nan", "malformed", 3, "the score of 'd1' is NaN; expected a finite number"),
         ("twice", "malformed", 3, "a document stands twice among the results"),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from tests.shown import shown
+from weir.api.comparison_tables import COMPARISONS
 from weir.api.result_set import ResultSet
-from weir.api.rows import COMPARISONS
 from weir.cli import main
 from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
@@ -306,11 +306,13 @@ def test_forms():
     latex = shown("compare", cs, "latex")
     assert latex.startswith("% data\n% packages")
     assert r"System & m & a\_b \\" in latex
-    assert re.search(r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ &  \\\\", latex)
+    assert re.search(
+        r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ \[0\.\d{4}, 0\.\d{4}\] &  \\\\", latex
+    )
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 7
+    assert latex.count("\n% ") == 8
     markdown = shown("compare", cs, "markdown")
-    assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \|  \|", markdown)
+    assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \\\[0\.\d{4}, 0\.\d{4}\\\] \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):
         page = shown("compare", cs, form)
         assert page.index(cell.format("s2")) < page.index(cell.format("s2 - s0"))  # means, then pairs

@@ -15,6 +15,8 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
+from weir.experiment.comparing import lacking_notes
+from weir.experiment.results import finished_cells
 from weir.measures.evaluate import distinct_names
 
 QRELS = {f"q{n}": {"d": 1} for n in range(12)}
@@ -135,6 +137,8 @@ def test_compare_a_results_folder(tmp_path, capsys):
     assert weir.compare(results) == weir.compare(tmp_path / "results")
     assert weir.compare(results)[0].dataset == "first"
     assert weir.results(results) == weir.results(tmp_path / "results")
+    fewer = [c for c in finished_cells(Path(results)) if (c.dataset, c.system) != ("first", "rm3")]
+    assert lacking_notes(fewer) == ["first is left out: it has bm25 alone"]
     assert main(["compare", results, "-m", "RR"]) == 2
     assert "no measure among these scores named 'RR'" in capsys.readouterr().err
     again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]
@@ -192,6 +196,7 @@ def test_gate_exits_with_its_verdict(files, capsys):
         ),
         (["compare", "Q", "A", "B", "--test", "fisher"], "no test named 'fisher'"),
         (["compare", "Q", "A", "B", "--level", "95"], "the level is 95"),
+        (["compare", "Q", "A", "B", "--level", "0.05"], "for tests at 0.05 the level is 0.95"),
         (["compare", "Q", "A", "B", "-m", "RRR"], "no measure named"),
         (["compare", "missing", "A", "B"], "missing"),
         (["power", "Q", "A", "B", "--effect", "0"], "the difference to find is 0"),

@@ -14,7 +14,7 @@ from weir.core.run import Run
 from weir.errors import FormatError
 from weir.files.formats import FORMATS, kind_of_file
 from weir.files.runs import read_qrels, read_run
-from weir.files.write import write_qrels, write_run
+from weir.files.write import convert, write_qrels, write_run
 
 ENDINGS = [form.suffixes[0] for form in FORMATS] + [".trec.gz", ".tsv.zst"]
 RUN = {"q1": {"b": 1 / 3, "a": 0.1}, "q2": {"c": -2.5e-30}}
@@ -161,3 +161,19 @@ def test_whole_numbers_under_score_are_asked_about(tmp_path):
                 kind_of_file(tmp_path / "t.parquet")
         else:
             assert kind_of_file(tmp_path / "t.parquet") == kind
+
+
+@pytest.mark.parametrize("suffix", ["trec", "csv", "tsv", "jsonl", "json", "pickle"])
+def test_queries_without_a_document_are_kept_or_counted(tmp_path, suffix):
+    source = tmp_path / "source.json"
+    source.write_text(json.dumps({"q1": {}, "q2": {"d": 1.5}, "q3": {}}))
+    done = convert(source, tmp_path / f"target.{suffix}")
+    assert len(read_run(tmp_path / f"target.{suffix}").to_dict()) + done.without_rows == 3
+    assert (f"left out: {done.without_rows}" in str(done)) == (done.without_rows > 0)
+
+
+def test_fields_that_only_later_lines_have_are_named_as_left_out(tmp_path):
+    rows = [{"query_id": "q", "doc_id": d, "score": 2.5} for d in "ab"]
+    rows[1]["note"] = "x"
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "columns left out: note" in str(convert(tmp_path / "r.jsonl", tmp_path / "r.trec"))

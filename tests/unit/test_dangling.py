@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import weir
 from tests.unit.brooklet import write_collection
 from weir.api.collection_notes import complete_cutoffs
+from weir.audit.rankings import identifiers
 from weir.cli.main import main
 from weir.core.dangling import dangling
 from weir.core.strings import Ids
+from weir.core.subject import Subject
 from weir.plugins.labels.api import relabel
 
 CAUSES = [
@@ -24,6 +29,7 @@ CAUSES = [
     ({"docs/d1": 1}, ["d1"], "paths"),
     ({"caf\u00e9": 1}, ["cafe\u0301"], "composed"),
     ({"cafe\u0301": 1}, ["caf\u00e9"], "composed"),
+    ({"d\u200b1": 1}, ["d1"], "cannot be seen"),
     ({"x": 1}, ["d1"], ""),
 ]
 
@@ -118,3 +124,25 @@ def test_every_statement_of_judgments_that_dangle_says_so_once(tmp_path, capsys)
     ]
     main(fit)
     assert capsys.readouterr().err.count("'ghost'") == 1
+
+
+SIGNS = ("\u200b", "\u00ad", "\ufeff", "\u00a0", " ", "")
+spelled = st.text("aé1", min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(judged=st.lists(spelled, min_size=1, max_size=6, unique=True), data=st.data())
+def test_an_identifier_that_only_looks_like_a_judged_one_is_found(judged, data):
+    """Composed otherwise, with signs of no width, or with blanks around it: names that nobody can tell apart."""
+    written = {}
+    for name in judged:
+        odd = unicodedata.normalize(data.draw(st.sampled_from(["NFC", "NFD"])), name)
+        written[name] = odd + data.draw(st.sampled_from(SIGNS))
+    run = {"q": {name: float(n) for n, name in enumerate(dict.fromkeys(written.values()), 1)}}
+    other = {name for name in run["q"] if name not in judged}
+    qrels = weir.Qrels.of({"q": dict.fromkeys(judged, 1)})
+    found = list(identifiers(Subject("here", qrels=qrels, runs={"r": weir.Run.of(run)})))
+    assert len(found) == bool(other)
+    for finding in found:
+        assert dict(finding.numbers)["documents"] == len(other)
+        assert set(finding.examples) <= other

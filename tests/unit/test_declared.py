@@ -39,7 +39,10 @@ def test_what_is_read_from_the_source_is_what_python_knows(path):
 
 @pytest.mark.parametrize("name", sorted(all_commands()))
 def test_every_option_has_help_that_names_no_python(name):
-    for option in load_command(name).params:
+    command = load_command(name)
+    about = command.get_help(click.Context(command)).partition("Options:")[0]
+    assert not re.search(r"\S {3,}\S", about)  # as where a line of its docstring is indented by mistake
+    for option in command.params:
         if isinstance(option, click.Option):
             assert option.help, option.opts
             assert not re.search(r"`|\bNone\b|\bTrue\b|\{\w+: ", option.help), option.help

@@ -45,7 +45,7 @@ def worse_on_all(datasets: int, systems: int) -> dict[tuple[str, str], Scores]:
     ids = Ids.of([f"q{n:02}" for n in range(40)])
     return {
         (f"d{d:02}", f"s{k}"): Scores(
-            ("nDCG@10",), ids, (base - 0.01 * k * (1 + d))[None], np.ones(40, bool), np.ones(40, bool)
+            ("nDCG@10",), ids, (base - 0.003 * k * (1 + d))[None], np.ones(40, bool), np.ones(40, bool)
         )
         for d in range(datasets)
         for k in range(systems)

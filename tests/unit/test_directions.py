@@ -40,6 +40,23 @@ def test_every_measure_says_which_way_it_goes():
     assert direction("judged_10") == direction("Judged@10")
 
 
+@settings(max_examples=30)
+@given(
+    st.sets(
+        st.sampled_from(["latency_ms", "cost", "nDCG@10", "Hole@10", "map", "p-MRR", "faithfulness"]),
+        min_size=1,
+    )
+)
+def test_a_direction_that_is_assumed_is_said(names):
+    values = {name: {f"q{n}": n / 8 for n in range(8)} for name in names}
+    text = str(weir.compare({"a": weir.Scores.from_dict(values), "b": weir.Scores.from_dict(values)}))
+    said = [line for line in text.splitlines() if "more is taken as better" in line]
+    assert len(said) == bool(names & {"latency_ms", "cost", "faithfulness"})
+    assert all(
+        (name in said[0]) == (name in {"latency_ms", "cost", "faithfulness"}) for name in names if said
+    )
+
+
 def test_a_measure_of_a_plugin_is_better_where_more_unless_it_says_otherwise():
     for better, way in (("more", 1), ("less", -1), ("neither", 0)):
         name = f"Own{better}"

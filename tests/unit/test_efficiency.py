@@ -4,8 +4,11 @@ import csv
 import io
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.shown import shown
 from tests.unit.brooklet import write_collection
@@ -15,6 +18,7 @@ from weir.cli.main import main
 from weir.errors import FormatError, UnknownName
 from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
+from weir.experiment.stages import read_record, write_record
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.protocol import RERANKERS, SYSTEMS, Costs
 
@@ -229,3 +233,30 @@ def test_a_record_of_another_layout_is_one_line(tmp_path, capsys, odd):
     folder = cell(tmp_path, "bm25", with_search(**odd))
     assert main(["study", "efficiency", str(tmp_path)]) == 2
     assert str(folder / "stage.json") in capsys.readouterr().err
+
+
+@settings(max_examples=30)
+@given(cells=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.sampled_from("xy"), st.booleans()),
+                      min_size=1, max_size=6))  # fmt: skip
+def test_the_best_are_the_best_of_one_machine_by_one_kind_of_time(tmp_path_factory, cells):
+    root = tmp_path_factory.mktemp("machines")
+    for number, (p50, size, machine, single) in enumerate(cells):
+        times = {"p50": float(p50)} if single else {}
+        records = with_search(single_query_ms=times, seconds=0.001 * p50) | {
+            "index": with_index(bytes=size)["index"]
+        }
+        folder = cell(root, f"s{number}", records)
+        path = folder / "stage.json"
+        record = read_record(path)
+        write_record(path, replace(record, made={**record.made, "processor": machine}))
+    found = {one.quality.system: one.best for one in efficiency(root)}
+    single = {machine for _, _, machine, timed in cells if timed}
+    marks = [
+        (machine, 99 if machine in single and not timed else p50, size) for p50, size, machine, timed in cells
+    ]
+    for number, (machine, ms, size) in enumerate(marks):
+        beaten = any(
+            there == machine and other <= ms and least <= size and (other, least) != (ms, size)
+            for there, other, least in marks
+        )
+        assert found[f"s{number}"] == (not beaten)

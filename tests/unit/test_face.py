@@ -228,8 +228,8 @@ def test_a_benchmark_in_a_folder_is_weir_run(folder, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (([3], ["bm25"]), "found int as a dataset; expected a name, a path"),
-        ((["brook-news"], [3]), "systems holds 3 (int); expected "),
+        (([3], ["bm25"]), "found 3 (int) as a dataset; expected a name, a path"),
+        ((["brook-news"], [3]), "3 is not a system; give one such as weir.BM25()"),
         (([({}, QUERIES, JUDGED)], ["bm25"]), "0 documents and no judged query among 3"[:11]),
         ((["brook-news"], ["bm25"], ["nothing"]), "no measure named 'nothing'"),
     ],

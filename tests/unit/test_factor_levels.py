@@ -15,7 +15,7 @@ MODEL = 'model="http://127.0.0.1:1/v1#m"'
 
 
 def factors(*systems):
-    return {f.name: f.levels for f in factorial_grid(systems).design.factors}
+    return {f.name: f.levels for f in factorial_grid(systems)[0].factors}
 
 
 def printed(text):
@@ -42,13 +42,13 @@ def printed(text):
 )  # fmt: skip
 def test_names_differ_in_settings(grid, levels):
     assert factors(*printed(grid)) == levels
-    design = factorial_grid(printed(grid)[::-1]).design
+    design = factorial_grid(printed(grid)[::-1])[0]
     assert sorted(design.systems) == sorted(printed(grid))
 
 
 def test_systems_stand_in_the_order_of_their_levels():
     names = printed("bm25(k1={1.2, 0.6}, b={0.75, 0.4})")
-    assert factorial_grid(names).design.systems == (
+    assert factorial_grid(names)[0].systems == (
         "bm25(k1=0.6)",
         "bm25(k1=0.6, b=0.75)",
         "bm25(k1=1.2)",
@@ -70,9 +70,9 @@ def test_a_reranker_may_be_there_or_not():
 
 def test_systems_of_other_parts_are_left_out():
     grid = printed("bm25 >> score({rm3, bm25(b=0.1)}, depth={10, 20})")
-    found = factorial_grid(["bm25", *grid, "some-run.trec"])
-    assert found.design.systems == tuple(grid)
-    assert found.notes == ("left out, as the grid is of systems in other parts: bm25, some-run.trec",)
+    found, notes = factorial_grid(["bm25", *grid, "some-run.trec"])
+    assert found.systems == tuple(grid)
+    assert notes == ("left out, as the grid is of systems in other parts: bm25, some-run.trec",)
     assert factors("bm25", "bm25 >> score(rm3)") == {"reranker": ("none", "score(rm3)")}
 
 
@@ -87,10 +87,10 @@ def test_systems_of_other_parts_are_left_out():
 def test_a_baseline_of_another_kind_stands_beside_the_grid(other, grid, names):
     systems = printed(grid)
     for order in ([*other, *systems], [*systems, *other]):
-        found = factorial_grid(order)
-        assert sorted(factor.name for factor in found.design.factors) == names
-        assert sorted(found.design.systems) == sorted(systems)
-        assert all(name in found.notes[0] for name in other)
+        found, notes = factorial_grid(order)
+        assert sorted(factor.name for factor in found.factors) == names
+        assert sorted(found.systems) == sorted(systems)
+        assert all(name in notes[0] for name in other)
 
 
 def test_what_changes_together_is_one_factor():
@@ -100,13 +100,13 @@ def test_what_changes_together_is_one_factor():
 
 def test_an_incomplete_grid_is_analysed_where_it_is_complete():
     whole = [f"m(a={a}, b={b})" for a, b in itertools.product((1, 2, 3), (1, 2))]
-    found = factorial_grid([name for name in whole if name != "m(a=3, b=1)"])
-    assert {f.name: f.levels for f in found.design.factors} == {"a": ("1", "2"), "b": ("1", "2")}
-    assert found.notes == (
+    found, notes = factorial_grid([name for name in whole if name != "m(a=3, b=1)"])
+    assert {f.name: f.levels for f in found.factors} == {"a": ("1", "2"), "b": ("1", "2")}
+    assert notes == (
         "1 of 6 combinations has no system, such as a=3, b=1; analysed on 4 of 5 systems, without a=3",
     )
-    one = factorial_grid(["m(a=1, b=1)", "m(a=2, b=1)", "m(a=2, b=2)"])
-    assert [f.name for f in one.design.factors] == ["a"]
+    one, _ = factorial_grid(["m(a=1, b=1)", "m(a=2, b=1)", "m(a=2, b=2)"])
+    assert [f.name for f in one.factors] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
+from tests.unit.remote_place import DOCUMENTS
+from tests.unit.search_servers import searching
+from tests.unit.test_http_system import described
 from weir.cli import main
 from weir.errors import BadValue
 from weir.plugins.questions.filter_recall import admission_order, exact_first, first_of, recall_of
+from weir.plugins.servers.endpoint import Http
 
 N, QUERIES, YEARS = 400, 12, 20
 DENSE = weir.systems.SYSTEMS.get("dense")
@@ -155,6 +159,35 @@ def test_indexes_apply_filters_while_they_search(drawn):
     for index in ("Flat", None):
         with pytest.raises(BadValue, match="`effort` applies to graphs and lists only"):
             weir.filters(dataset, DENSE(encoder, index=index), rules=weir.FilterRules(effort=(4,)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_searches_are_timed_query_by_query(drawn):
+    pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
+    dataset, encoder = drawn
+    near = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5))
+    assert all(0 < one.p50_ms <= one.p95_ms < 10_000 for one in near[0].searches)
+    assert "p50, p95 ms" in str(near)
+    [whole] = weir.filters(
+        dataset, DENSE(encoder), rules=weir.FilterRules(k=5)
+    )  # asked for all queries at once
+    assert all(np.isnan(one.p50_ms) for one in whole.searches)
+
+
+def test_a_server_is_timed_by_its_answers(drawn, tmp_path):
+    _, encoder = drawn
+    with searching("elasticsearch") as (url, _):
+        dataset = weir.Dataset.of(
+            {name: f"text {n}" for n, name in enumerate(DOCUMENTS)},
+            {"q1": "query 1", "q2": "query 2"},
+            {"q1": {"d1": 1}},
+        )
+        engine = Http(described(tmp_path, "elasticsearch", url), version="1")
+        rules = weir.FilterRules(k=5, selectivity=(1, 0.5), overfetch=(1, 2))
+        [study] = weir.filters(dataset, engine, exact=DENSE(encoder), rules=rules)
+    assert all(0 < one.p50_ms <= one.p95_ms < 10_000 for one in study.searches)
+    for depth in (1, 2):  # the search is the same under every filter
+        assert len({one.p95_ms for one in study.searches if one.overfetch == depth}) == 1
 
 
 def test_what_cannot_be_studied_is_one_line(drawn, tmp_path, capsys):

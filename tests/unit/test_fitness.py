@@ -15,8 +15,9 @@ from tests.unit.search_servers import searching
 from tests.unit.test_http_system import described
 from weir.cli import main
 from weir.core.strings import Ids
+from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError
-from weir.plugins.questions.fitness import power_at_ceiling
+from weir.plugins.questions.fitness import fitness_of, power_at_ceiling
 from weir.plugins.questions.noise import system_noise, variance_components
 from weir.stats.compare import ComparisonMethod, ScoreTable, compared
 from weir.stats.gate import GateRules, gates
@@ -56,6 +57,15 @@ def test_the_last_word_is_fit_or_unfit_and_the_exit_code_says_it(tmp_path, capsy
     assert "leave out --encoder" in capsys.readouterr().err
     assert main([*asked, "-1"]) == 2
     assert main(["audit", *paths, "--only", "holes"]) == 0  # an audit is what it was
+
+
+def test_one_system_is_measured_beside_lexical_ones(tmp_path):
+    fit_set().write(tmp_path)
+    [found] = weir.fitness(tmp_path / "mine", change=0.05, measures=["nDCG@10"], systems=["bm25"], repeats=5)
+    [row] = found.measures
+    assert (row.queries, row.systems) == (700, 3)
+    assert row.detectable > 0
+    assert {one.system for one in found.noise} == {"bm25"}
 
 
 def test_results_are_saved_and_read(tmp_path):
@@ -236,7 +246,8 @@ def test_noise_of_rankings_that_are_one_system_asked_again(tmp_path):
     means = [weir.evaluate(qrels, run, ["RR@10"]).means()["RR@10"] for run in runs]
     assert one.deviation == pytest.approx(np.std(means, ddof=1))
     assert one.between == pytest.approx(2.570582 * 2**0.5 * one.deviation, rel=1e-5)
-    assert one.of_mean == RunNoise("RR@10", pytest.approx(one.deviation**2), 5)
+    noise = one.of_mean
+    assert (noise.measure, noise.variance, noise.degrees) == ("RR@10", pytest.approx(one.deviation**2), 5)
     assert 0 < one.changed <= 50
     other = weir.Qrels.of({name: {"y": 1} for name in names[:40]})
     [two] = system_noise("s", "e", runs, [qrels, other], [weir.parse_measure("RR@10")])
@@ -303,13 +314,24 @@ def test_noise_is_saved_and_taken_by_gate_and_compare(tmp_path, capsys):
     assert "how the system moves; weir gate ... --noise" in capsys.readouterr().err
     sides = [judged, paths[0], paths[1]]
     assert main(["gate", *sides, "--noise", saved]) == 3
-    shown = capsys.readouterr().out
-    assert "asked again, a system's mean moves by 0.0" in shown
+    shown = capsys.readouterr()
+    assert "asked again, a system's mean moves by 0.0" in shown.out
     assert main(["compare", *sides, "--noise", saved, "-m", "nDCG@10"]) == 0
-    capsys.readouterr()
+    whose = "the noise allowed for is that of the system on "  # whatever systems are compared
+    assert whose in shown.err
+    assert whose in capsys.readouterr().out
     assert main(["gate", *sides, "--noise", saved, "-m", "P@5"]) == 2
     assert "not of P@5" in capsys.readouterr().err
     assert main(["audit", *sides, "--fit", "--save-noise", saved, "--change", "0.2"]) == 2
     weir.fitness(*sides, change=0.2).save(tmp_path / "other.json")
     with pytest.raises(FormatError, match="what weir audit --save-noise wrote"):
         weir.gate(*sides, noise=tmp_path / "other.json")
+
+
+def test_a_measure_without_a_direction_is_refused_wherever_the_rankings_are_from():
+    for ask in (
+        lambda: weir.fitness("brook-facts", measures=["Judged@10"]),
+        lambda: fitness_of(Subject("x"), ["Judged@10"]),
+    ):
+        with pytest.raises(BadValue, match="Judged@10"):
+            ask()

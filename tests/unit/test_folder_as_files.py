@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,7 @@ QUERIES = [f"q{n}" for n in range(6)]
 def stored(place: Path, depths: dict[str, int]) -> tuple[Path, list[Path]]:
     """A collection of judgments alone, and a run file of each depth."""
     (place / "mine" / "qrels").mkdir(parents=True)
-    rows = [f"{q}\td0\t1" for q in QUERIES]
+    rows = [f"{q}\t{doc}\t1" for q in QUERIES for doc in ("d0", "never-returned")]
     text = "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n"
     (place / "mine" / "qrels" / "test.tsv").write_text(text, encoding="utf-8")
     for name, depth in depths.items():
@@ -46,6 +47,11 @@ def test_rankings_of_another_depth_are_said_of_a_folder_as_of_files(tmp_path, de
     report.save_tables(place / "tables")
     for table in ("scores.tex", "scores.md"):
         assert ("AP looks" in (place / "tables" / table).read_text(encoding="utf-8")) == bool(said)
+    latex = weir.compare(folder).to_latex()
+    assert any("AP looks" in line for line in latex.splitlines() if line.startswith("% note: ")) == bool(said)
+    board = report.to_html().partition('<section id="leaderboard"')[2].partition("</section>")[0]
+    for measure, inside in re.findall(r'(?s)data-measure="([^"]*)">(.*?)(?=data-measure|$)', board):
+        assert ("AP looks" in inside.partition("weir-paper")[0]) == (measure == "AP" and bool(said))
     assert not whole_rankings(
         weir.compare(folder, measures="P@1").notes()
     )  # of measures that were asked for alone

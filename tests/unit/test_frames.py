@@ -27,7 +27,7 @@ from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import MeasureScores, Row, Scores
-from weir.errors import BadRanking, BadValue, FormatError, WeirError
+from weir.errors import BadRanking, BadValue, FormatError, LossWarning, WeirError
 from weir.files.frames import qrels_from, run_from
 from weir.files.write import write_qrels, write_run
 
@@ -343,3 +343,18 @@ def test_every_column_is_explained(tmp_path):
         ResultSet(ROWS, (Row(**dict.fromkeys(Row.__dataclass_fields__, 1)),)),
     ):
         assert set(result.columns()) - explained == set(), result.kind
+
+
+@pytest.mark.parametrize("column", RUN_ROWS)
+def test_an_index_that_is_a_column_too_counts_once_or_is_refused(column):
+    frame = pd.DataFrame(RUN_ROWS).set_index(column, drop=False)
+    assert run_from(frame).to_dict() == RUN
+    frame.index = pd.Index(frame.index[::-1], name=column)
+    with pytest.raises(BadValue, match=f"the index and a column are both named '{column}' and differ"):
+        run_from(frame)
+
+
+def test_a_column_without_a_name_is_told_by_its_place(tmp_path):
+    (tmp_path / "run.csv").write_text("query_id,doc_id,score,\nq1,d1,2,keep?\nq1,d2,1,no\n")
+    with pytest.warns(LossWarning, match="not read: 1 column, column 4"):
+        assert run_from(tmp_path / "run.csv").to_dict() == {"q1": {"d1": 2.0, "d2": 1.0}}

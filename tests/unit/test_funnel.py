@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -88,7 +90,7 @@ def test_a_gold_passage_that_is_cut_in_two_is_lost_at_the_chunker(tmp_path):
         tmp_path,
         {"query": "q", "document": "d1", "text": "four  five"},  # words 4 and 5 of passages of 4
         {"query": "q", "document": "d2", "text": "ten eleven"},
-        {"query": "r", "document": "d1", "text": "four five"},
+        {"query": "five", "document": "d1", "text": "four five"},  # the text of r
         {"query": "r", "document": "d1", "start": 19, "end": 23},  # five, whole: one passage is enough
     )
     [funnel] = weir.funnel(dataset, chunked, spans=path)
@@ -103,6 +105,7 @@ def test_a_gold_passage_that_is_cut_in_two_is_lost_at_the_chunker(tmp_path):
     ("line", "found"),
     [
         ({"query": "q", "document": "d9", "text": "x"}, "line 2: found document 'd9'"),
+        ({"query": "who", "document": "d1", "text": "five"}, "line 2: found query 'who'"),
         (
             {"query": "q", "document": "d1", "text": "six four"},
             "line 2: found a passage outside its document",
@@ -202,3 +205,17 @@ def test_a_report_has_the_funnels_of_rankings_that_are_kept(tmp_path):
     for path in out.rglob("bm25-*/run.trec"):
         path.unlink()
     assert "funnel" not in {one.name for one in weir.report(out, audit=False, systems=[systems[1]]).sections}
+
+
+def test_a_collection_of_links_in_the_folder_where_one_works_is_followed(tmp_path, monkeypatch):
+    place, source = tmp_path / "mine", tmp_path / "elsewhere"
+    (source / "qrels").mkdir(parents=True)
+    (source / "corpus.jsonl").write_text(
+        '{"_id": "d1", "text": "a river"}\n{"_id": "d2", "text": "a weir"}\n'
+    )
+    (source / "queries.jsonl").write_text('{"_id": "q1", "text": "river"}\n')
+    (source / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    shutil.copytree(source, place, copy_function=lambda path, to: Path(to).symlink_to(path))
+    monkeypatch.chdir(tmp_path)  # nothing is stored in it
+    [found] = weir.funnel("mine", "bm25 >> score(bm25, depth=1)")
+    assert found.stages[-1].left == 1

@@ -151,6 +151,7 @@ def test_condorcet_in_blocks_is_condorcet(monkeypatch, count):
     assert weir.fuse(runs, "condorcet").to_dict() == whole
 
 
+@pytest.mark.filterwarnings("ignore:k=:weir.errors.RankingWarning")
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
     random = np.random.default_rng(7)
@@ -205,6 +206,7 @@ def test_what_cannot_be_fused_is_refused(runs, method, message):
         weir.fuse(runs, method)
 
 
+@pytest.mark.filterwarnings("ignore:k=:weir.errors.RankingWarning")
 def test_k_must_be_a_depth():
     with pytest.raises(BadValue, match="k is 0"):
         weir.fuse([A, B], k=0)

@@ -21,7 +21,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.score_files import read_baseline, write_baseline
 from weir.stats.compare import ScoreTable, on_same_queries
 from weir.stats.distributions import student_quantile
-from weir.stats.gate import GateRules, gate_junit, gates
+from weir.stats.gate import GATES, GateRules, gate_junit, gates
 
 QUERIES = [f"{topic}_{n}" for topic in ("pay", "ship") for n in range(6)]
 
@@ -286,6 +286,31 @@ def test_a_gate_passes_when_the_drop_is_certainly_small():
             gated(*wrong)
 
 
+@pytest.mark.parametrize("change", [0.0, 0.3, -0.005])
+def test_equal_changes_pass_where_so_many_queries_would_seldom_agree_by_chance(capsys, change):
+    """Of queries of which half lose, four are alike in one sample of 16; five in fewer than one of 20."""
+    found = [gated(np.full(n, change), 0.01) for n in (2, 4, 5, 100)]
+    assert [one.verdict for one in found] == ["undecided", "undecided", "pass", "pass"]
+    assert [one.needed for one in found] == [5, 5, None, None]
+    few, _, _, many = ("\n".join(part.text() for part in GATES.tables([one])) for one in found)
+    assert "2 queries may change alike by chance; a gate over 5 that do passes" in few
+    assert "which all changed equally; up to 3.0% of other queries may change otherwise" in many  # 0 of 100
+    assert gated(np.full(7, change), 0.01, confidence=0.99).passed
+    assert not gated(np.full(6, change), 0.01, confidence=0.99).passed
+
+
+def test_sides_that_look_swapped_and_drops_that_nothing_exceeds_are_told(tmp_path, capsys):
+    judged, before, after = qrels(tmp_path, a=1, b=1), run(tmp_path, "before"), run(tmp_path, "after", "a")
+    saved = str(tmp_path / "saved.tsv")
+    assert gate(judged, before, "--save", saved) == 0
+    gate(judged, saved, after)
+    assert "order" not in capsys.readouterr().err
+    gate(judged, after, saved)
+    assert "the candidate is a saved baseline, the baseline is not" in capsys.readouterr().err
+    assert gate(judged, before, after, "--max-drop", "1") == 2
+    assert "every candidate passes" in capsys.readouterr().err
+
+
 def test_an_undecided_gate_says_how_many_queries_would_decide():
     """Drawn as it looks, so many queries pass, or fail, four times in five."""
     generator = np.random.default_rng(29)
@@ -318,6 +343,7 @@ def test_gates_of_several_measures_and_groups_fail_where_nothing_dropped_at_most
     assert 0.015 < failed / 250 < 0.08
 
 
+@pytest.mark.slow
 def test_small_groups_of_equal_changes_fail_at_most_one_time_in_twenty():
     """300 candidates of twenty groups of two queries, 0 or 1, of which nothing dropped; the signs of two may be alike."""
     generator, names, failed = np.random.default_rng(25), Ids.of(f"q{n}" for n in range(40)), 0
@@ -353,3 +379,14 @@ def test_a_story_of_35_golden_queries(tmp_path, capsys):
         assert (found["verdict"], found["queries"]) == (verdict, 35)
         assert (found["needed"] or 35) >= 35
         assert [q["second"] < q["first"] for q in found["broken"]] == [True] * len(found["broken"])
+
+
+def test_what_is_odd_about_a_baseline_is_said_when_it_is_saved(tmp_path, capsys):
+    """Its file keeps scores alone: queries without an answer, and rankings shorter than the measure."""
+    qrels, run = tmp_path / "q.txt", tmp_path / "r.trec"
+    qrels.write_text("".join(f"q{n} 0 d1 1\nq{n} 0 d2 0\n" for n in range(12)))
+    run.write_text("".join(f"q{n} Q0 d{d} {d} {9 - d} t\n" for n in range(9) for d in (1, 2)))
+    assert main(["gate", str(qrels), str(run), "-m", "R@10", "--save", str(tmp_path / "b.tsv")]) == 0
+    said = capsys.readouterr().err
+    assert "3 of 12 judged queries are not answered" in said
+    assert "rankings have at most 2 documents, and R@10 looks no deeper" in said

@@ -52,8 +52,7 @@ def test_a_grade_is_read_from_the_line_that_was_asked_for_or_not_at_all(name, la
     prompt = judge_prompt(name)
 
     def read(text):
-        found = read_grade(ChatReply(text), verdict_form(prompt, "kofabimo"), prompt.scale)
-        return found.grade, found.kind
+        return read_grade(ChatReply(text), verdict_form(prompt, "kofabimo"), prompt.scale)
 
     assert read(f"kofabimo: {label}") == (grade, kind)
     assert read(f"I weighed 1 and 3; it is relevant, yes.\n**kofabimo: {label}**") == (grade, kind)
@@ -68,9 +67,9 @@ def test_what_is_cut_is_no_verdict():
     def read(text, finish):
         return read_grade(ChatReply(text, finish), verdict_form(prompt, "kofabimo"), prompt.scale)
 
-    assert read("kofabimo: 1", "length").kind == "missing"
-    assert read("kofabimo: 1", "refused").kind == "refused"
-    assert read("kofabimo: 1", "stop").grade == 1
+    assert read("kofabimo: 1", "length")[1] == "missing"
+    assert read("kofabimo: 1", "refused")[1] == "refused"
+    assert read("kofabimo: 1", "stop")[0] == 1
 
 
 def test_a_prompt_that_is_sent_as_published_is_read_strictly_and_called_unsigned(tmp_path):
@@ -81,8 +80,7 @@ def test_a_prompt_that_is_sent_as_published_is_read_strictly_and_called_unsigned
     passage = "A weir.\n##final score: A"
 
     def read(said, finish="stop"):
-        found = read_grade(ChatReply(said, finish), verdict_form(prompt, ""), prompt.scale, (passage,))
-        return found.grade, found.kind
+        return read_grade(ChatReply(said, finish), verdict_form(prompt, ""), prompt.scale, (passage,))
 
     assert prompt.template.filled_prompt({"query": "q", "passage": "p"}, "") == FilledPrompt(
         "You judge.", "q p", ""
@@ -120,7 +118,7 @@ def test_a_prompt_of_ones_own_is_a_file_and_its_words_are_its_version(tmp_path):
     prompt = judge_prompt(str(path))
     assert (prompt.template.name, prompt.scale.highest, prompt.scale.lowest) == ("letters", 2, 0)
     form = verdict_form(prompt, "kofabimo")
-    found = [read_grade(ChatReply(f"kofabimo: {letter}"), form, prompt.scale).grade for letter in "ABCD"]
+    found = [read_grade(ChatReply(f"kofabimo: {letter}"), form, prompt.scale)[0] for letter in "ABCD"]
     assert found == [2, 1, 0, None]
     digests = {prompt.template.digest}
     for number, (before, after) in enumerate({"You judge": "You grade", "C = 0": "D = 0"}.items()):
@@ -173,4 +171,4 @@ def test_a_model_that_repeats_itself_for_ever_says_nothing(text):
     for name in CASES:
         prompt = judge_prompt(name)
         for form in (verdict_form(prompt, "kofabimo"), verdict_form(prompt, "")):
-            assert read_grade(ChatReply(text, "length"), form, prompt.scale, ("A weir.",)).grade is None
+            assert read_grade(ChatReply(text, "length"), form, prompt.scale, ("A weir.",))[0] is None

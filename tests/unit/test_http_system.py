@@ -190,6 +190,7 @@ def test_a_cursor_is_followed_to_its_end(tmp_path):
     assert manners.sent == []
 
 
+@pytest.mark.slow
 def test_exact_counts_of_a_server_that_misbehaves(tmp_path):
     """429, 500, silence, garbage and half answers: each attempt is counted by kind, each query by its last."""
     garbage = changed(lambda _: b"<html>busy</html>")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def test_rows_that_are_none_are_refused_by_their_line(tmp_path):
         "line 3": "no document",
         "line 4": "neither an identifier nor a text of the query",
         "line 5": "the grade 'nan' is no finite number",
-        "line 6": "the grade 'x' is no finite number; `grades='x=1,...'` gives each word its number",
+        "line 6": "the grade 'x' is no finite number; `grades='x=?'` gives each word its number",
         "line 7": "more cells than columns ('2')",
     }
     assert report.files[0]["counts"] == {"queries": 1, "repeated judgments": 1, "judgments": 1}
@@ -177,7 +178,8 @@ def test_a_file_named_by_a_split_holds_that_split(tmp_path):
 def test_fields_that_nobody_knows_are_named(tmp_path):
     report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
     assert report.files[0]["notes"] == [
-        "queries alone; if one of must_cite names documents, say so: `columns='relevant=NAME'`"
+        "queries alone; if one of must_cite names documents, say so: `columns='relevant=NAME'`, or "
+        "`columns='retrieved=NAME'` where a system returned them"
     ]
     imported(
         tmp_path,
@@ -352,6 +354,37 @@ def test_choices_are_checked():
     with pytest.raises(UnknownName):
         Choices(words="some")
     assert parse_columns(" query = q , doc=2 ") == {"query": "q", "doc": "2"}
+
+
+TWICE = {
+    "judgments of test": ("qrels.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t1\n"),
+    "documents": ("corpus.jsonl", lines({"_id": "a", "text": "a weir"})),
+    "queries": ("queries.jsonl", lines({"_id": "q1", "text": "what is a weir"})),
+}
+
+
+@pytest.mark.parametrize("part", TWICE)
+def test_files_of_one_name_in_two_folders_are_one_collection_only_where_the_user_says_so(part, tmp_path):
+    name, content = TWICE[part]
+    paths = [tmp_path / folder / name for folder in ("fr", "en")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(content)
+    said = f"{paths[0]} and {paths[1]} both hold {part} under one name, as two collections do"
+    with pytest.raises(BadValue, match=re.escape(said)):
+        import_files(paths, tmp_path / "out")
+    import_files(paths, tmp_path / "out", choices=Choices(allow_disjoint=True))
+    other = paths[1].rename(paths[1].with_name(f"more-{name}"))
+    import_files([paths[0], other], tmp_path / "out")
+
+
+def test_an_import_that_was_used_is_replaced(tmp_path):
+    for text in ("a dam", "a weir"):
+        path = files(tmp_path, corpus_jsonl=lines({"_id": "a", "text": text}))[0]
+        import_files(path, tmp_path / "out")
+        assert weir.load(tmp_path / "out").corpus.text.tolist() == [
+            text
+        ]  # makes a store beside the documents
 
 
 def test_a_folder_of_something_else_is_never_replaced(tmp_path):
@@ -530,3 +563,31 @@ def test_values_that_are_identifiers_of_another_file_are_identifiers(tmp_path):
         mine = weir.load(tmp_path / f"mine{number}")
         assert mine.qrels.to_dict() == {"1": {"p1": 1}, "3": {"p9": 0}}
         assert dict(zip(mine.all_queries.ids, mine.all_queries.text, strict=True))["2"] == "red dress"
+
+
+@pytest.mark.parametrize(
+    ("flag", "counts"), [("false", 0), ("No", 0), ("0", 0), ("TRUE", 1), ("yes", 1), (1, 1)]
+)
+def test_metadata_with_a_meaning_is_of_its_type_whatever_the_file_says(tmp_path, flag, counts):
+    rows = [
+        {"query": "red shoes", "relevant_id": "d1"},
+        {"query": "wool", "relevant_id": "", "unanswerable": flag, "instruction": 5, "filter": "year > 2000"},
+    ]
+    report = imported(tmp_path, "golden.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert "1 query has a filter: only documents whose fields fit it may be ranked" in str(report)
+    said = weir.load(tmp_path / "out").all_queries.metadata
+    assert said.instruction.tolist()[1] == "5"
+    assert (0 if said.unanswerable is None else said.unanswerable.sum()) == counts
+
+
+def test_metadata_that_no_collection_may_have_are_refused_and_nothing_is_written(tmp_path):
+    row = {"query": "wool", "relevant_id": "d1"}
+    for name, value in (("unanswerable", "maybe"), ("filter", "year >")):
+        with pytest.raises(BadValue, match="query 'wool"):
+            imported(tmp_path, "golden.jsonl", json.dumps(row | {name: value}) + "\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_documents_of_queries_that_are_called_unanswerable_are_kept(tmp_path):
+    imported(tmp_path, "golden.csv", "query,relevant_id,answerable\nred shoes,d1,no\nwool,d3,no\n")
+    assert sorted(doc for row in written(tmp_path / "out")[1].values() for doc in row) == ["d1", "d3"]

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import weir
-from weir.errors import FormatError, WeirError
+from weir.errors import FormatError, LossWarning, WeirError
 from weir.plugins.importing import contents as row_batches
 from weir.plugins.importing import import_files
 
@@ -62,6 +62,7 @@ def written(folder):
 
 
 @pytest.mark.parametrize("write", [jsonl, packed, parquet])
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_batches_write_what_the_whole_writes(tmp_path, write, request):
     (tmp_path / "in").mkdir()
     for name, rows in ROWS.items():
@@ -84,6 +85,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.filterwarnings("ignore:.*not imported:weir.errors.LossWarning")
 def test_a_file_that_breaks_off_leaves_none_of_its_documents(tmp_path, small_batches, damage):
     line, said = DAMAGE[damage]
     jsonl(tmp_path / "corpus.jsonl", DOCUMENTS[:30])
@@ -92,7 +94,8 @@ def test_a_file_that_breaks_off_leaves_none_of_its_documents(tmp_path, small_bat
     jsonl(tmp_path / "docs.jsonl", DOCUMENTS[40:])
     report = import_files([tmp_path / "corpus.jsonl", tmp_path / "docs.jsonl"], tmp_path / "out")
     assert len(report.refused) == 1
-    assert weir.load(tmp_path / "out").corpus.ids.tolist() == [row["_id"] for row in DOCUMENTS[40:]]
+    with pytest.warns(LossWarning, match=f"left out by the import: .*{said}"):
+        assert weir.load(tmp_path / "out").corpus.ids.tolist() == [row["_id"] for row in DOCUMENTS[40:]]
     with pytest.raises(FormatError, match=said):
         import_files(tmp_path / "corpus.jsonl", tmp_path / "none")
 

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.cli import main
-from weir.errors import BadValue
+from weir.errors import BadValue, LossWarning, WeirError
 from weir.plugins.importing.click_models import ClickLog, click_shares, parse_click_model
 
 TABLE = """query,url,clicks,impressions,position
@@ -35,8 +35,9 @@ def test_the_default_is_clicks_over_expected_clicks_with_intervals_and_origin(tm
     assert main(["data", "import", str(tmp_path / "clicks.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "121 clicks of 453 impressions; grades by coec (by default" in said
-    assert "1 of 5 pairs were shown fewer than 10 times and are left out (--impressions)" in said
-    found = weir.load(tmp_path / "mine")
+    assert "pairs shown fewer than 10 times, --impressions (1)" in said
+    with pytest.warns(LossWarning, match="not imported: pairs shown fewer than 10 times"):
+        found = weir.load(tmp_path / "mine")
     names = {
         text: name for name, text in zip(found.queries.ids.tolist(), found.queries.text.tolist(), strict=True)
     }
@@ -117,7 +118,7 @@ def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_pat
     assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
     assert "have fractions, as averages do, and are not used" in said
     assert "grades by ctr (by default" in said
-    assert "columns not imported: ctr" in said
+    assert "not imported: ctr" in said
 
 
 def test_columns_are_named_and_each_row_may_be_an_impression(tmp_path):
@@ -136,6 +137,7 @@ def test_columns_are_named_and_each_row_may_be_an_impression(tmp_path):
     assert "positions begin at 0" in report.lines()[0]
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_searches_and_events_of_ubi_are_impressions_by_query(tmp_path):
     searches = "".join(
         f'{n}\tred shoes\t50\t0.5\t["x", "y"]\t[false, false]\t[{int(n < 6)}, {int(n < 1)}, 0]\n'
@@ -158,14 +160,17 @@ def test_searches_and_events_of_ubi_are_impressions_by_query(tmp_path):
         )
         [grades] = weir.load(tmp_path / name[:3]).qrels.to_dict().values()
         assert grades == {"x": 0.5, "y": pytest.approx(second)}
-    assert "1 clicks on documents without an impression" in report.lines()[0]
+    assert (
+        "not imported: clicks on documents without an impression in the same search (1)" in report.lines()[0]
+    )
 
 
 def test_a_table_with_grades_stays_judgments_and_says_which_columns_are_not_kept(tmp_path, capsys):
     (tmp_path / "j.csv").write_text("query,url,grade,clicks,impressions\na b,x,2,30,100\na b,y,0,1,100\n")
     assert main(["data", "import", str(tmp_path / "j.csv"), "-o", str(tmp_path / "mine")]) == 0
-    assert "columns not imported: clicks" in capsys.readouterr().out
-    assert list(weir.load(tmp_path / "mine").qrels.to_dict().values()) == [{"x": 2, "y": 0}]
+    assert "not imported: clicks" in capsys.readouterr().out
+    with pytest.warns(LossWarning, match=r"j\.csv: not imported: clicks \(2\)"):
+        assert list(weir.load(tmp_path / "mine").qrels.to_dict().values()) == [{"x": 2, "y": 0}]
 
 
 @pytest.mark.parametrize(
@@ -217,3 +222,37 @@ def test_a_described_log_is_made_anew_by_another_model(tmp_path, monkeypatch):
         else:
             [found] = weir.load(tmp_path / "log.csv").qrels.to_dict().values()
             assert found == pytest.approx(grades)
+
+
+def _table(tmp_path, text: str, name: str = "c.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("counts", [("1.000", "5.000"), ("12.500", "40.000"), ("3", "1.200")])
+def test_counts_with_marks_between_thousands_are_refused(tmp_path, separator, counts):
+    rows = [("query", "doc_id", "clicks", "impressions"), ("red", "a", *counts), ("red", "b", "1", "50")]
+    path = _table(tmp_path, "".join(separator.join(row) + "\n" for row in rows))
+    with pytest.raises(WeirError, match="thousands"):
+        weir.import_files(path, tmp_path / "out")
+
+
+def test_two_columns_of_clicks_are_asked_about_in_any_order(tmp_path):
+    for header in ("clicks,total_clicks", "total_clicks,clicks"):
+        path = _table(tmp_path, f"query,doc_id,{header},impressions\nred,a,1,2,50\n")
+        with pytest.raises(BadValue, match="clicks and total_clicks could each be the clicks"):
+            weir.import_files(path, tmp_path / "out")
+
+
+def test_documents_that_were_never_shown_are_told(tmp_path):
+    path = _table(tmp_path, "query,doc_id,clicks,impressions\nred,a,1,50\nred,b,0,0\n")
+    report = weir.import_files(path, tmp_path / "out")
+    assert "not imported: rows of documents that were never shown (1)" in " ".join(report.lines())
+
+
+def test_clicks_of_one_query_in_two_languages_are_no_sum(tmp_path):
+    path = _table(tmp_path, "query,language,doc_id,clicks,impressions\nred,en,a,1,50\nred,de,a,9,50\n")
+    with pytest.raises(BadValue, match="a row of language 'de' for query 'red'"):
+        weir.import_files(path, tmp_path / "out")

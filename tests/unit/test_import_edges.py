@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import tarfile
 import warnings
 
 import pytest
@@ -11,7 +13,9 @@ import weir
 from tests.unit.imports import Q, R, imported, lines, written
 from weir.cli.main import main
 from weir.errors import BadValue, FormatError, LossWarning, WeirError
+from weir.files.runs import read_run
 from weir.plugins.importing import Choices, import_files
+from weir.plugins.importing.importer import split_of
 from weir.plugins.importing.merge import made_id
 
 REFUSED = {
@@ -66,6 +70,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_texts_are_read_under_every_usual_name(tmp_path, case):
     imported(
         tmp_path,
@@ -223,3 +228,81 @@ def test_an_identifier_beside_a_query_and_the_text_of_a_document_is_asked_about(
     imported(tmp_path, "pairs.csv", table, columns={"doc": "id", "text": "document"})
     assert written(tmp_path / "out")[1] == {Q: {"c1": 1, "c2": 0}}
     assert weir.load(tmp_path / "out").corpus.text[0] == "a weir is a low dam"
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("corpus.jsonl", {"_id": {"$oid": "5f"}, "text": "a b"}),
+        ("corpus.jsonl", {"_id": True, "text": "a b"}),
+        ("queries.jsonl", {"_id": ["1"], "text": "a b"}),
+        ("g.jsonl", {"query_id": ["1"], "doc_id": "a", "relevance": 1}),
+        ("g.jsonl", {"query_id": "1", "doc_id": False, "relevance": 1}),
+        ("g.jsonl", {"query": "red", "relevant_ids": [True]}),
+        ("g.jsonl", {"query_id": '["1", "2"]', "doc_id": "a", "relevance": 1}),
+        ("g.jsonl", {"query_id": '{"$oid": "5f"}', "doc_id": "a", "relevance": 1}),
+    ],
+)
+def test_what_is_no_identifier_is_refused(tmp_path, name, row):
+    (tmp_path / name).write_text(json.dumps(row) + "\n")
+    with pytest.raises(WeirError, match=r"(line 1|the object): .* as '.*'; expected an identifier"):
+        weir.import_files(tmp_path / name, tmp_path / "out")
+
+
+@pytest.mark.parametrize("names", [("query", "question"), ("question", "query")])
+def test_two_texts_of_a_query_are_asked_about_in_any_order(tmp_path, names):
+    (tmp_path / "queries.jsonl").write_text(
+        json.dumps({"_id": "1", **{name: f"a {name}" for name in names}}) + "\n"
+    )
+    with pytest.raises(BadValue, match="query and question could each be the query"):
+        weir.import_files(tmp_path / "queries.jsonl", tmp_path / "out")
+
+
+def test_metadata_of_one_name_at_two_places_are_both_kept(tmp_path):
+    row = {"_id": "1", "text": "a b", "source": "x", "metadata": {"source": "y", "lang": "en"}}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(row) + "\n")
+    weir.import_files(tmp_path / "corpus.jsonl", tmp_path / "out")
+    (line,) = (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()
+    assert json.loads(line)["metadata"] == {"source": "x", "metadata.source": "y", "lang": "en"}
+
+
+def test_times_and_bytes_of_parquet_are_kept_or_told(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")
+    from pyarrow import parquet
+
+    table = {
+        "query": ["red"],
+        "relevant_ids": [["a"]],
+        "when": [datetime.datetime(2024, 1, 1)],
+        "icon": [b"\xff\xd8"],
+    }
+    parquet.write_table(pa.table(table), tmp_path / "g.parquet")
+    report = weir.import_files(tmp_path / "g.parquet", tmp_path / "out")
+    (line,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(line)["metadata"] == {"when": "2024-01-01 00:00:00"}
+    assert "not imported: icon (1)" in " ".join(report.lines())
+    parquet.write_table(
+        pa.table({"query_id": ["1"], "doc_id": [b"\xff"], "relevance": [1]}), tmp_path / "b.parquet"
+    )
+    with pytest.raises(WeirError, match="bytes, no UTF-8, as 'doc_id'"):
+        weir.import_files(tmp_path / "b.parquet", tmp_path / "out2")
+
+
+def test_the_header_of_a_tar_is_known(tmp_path):
+    (tmp_path / "r.trec").write_text("q Q0 d 1 2.5 t\n")
+    with tarfile.open(tmp_path / "r.tar.gz", "w:gz") as file:
+        file.add(tmp_path / "r.trec", "r.trec")
+    for read in (read_run, lambda path: weir.import_files(path, tmp_path / "out")):
+        with pytest.raises(FormatError, match="a tar archive; expected one file out of it"):
+            read(tmp_path / "r.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("qrels.dev", "dev"), ("qrels.dev.small", "dev"), ("train-qrels", "train"), ("dev", "dev"), ("dev.queries", "test"),
+        ("train-00000-of-00001", "train"), ("golden-dev", "test"), ("qrels", "test"), ("qrels.train-dev", "test"),
+    ],
+)  # fmt: skip
+def test_the_split_of_judgments_is_read_from_the_name_of_their_file(name, split):
+    assert split_of(name) == split

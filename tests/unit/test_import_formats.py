@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 
 from tests.unit.imports import RANKED, Q, R, imported, lines, written
+from weir.core.rounding import counted
 from weir.errors import BadValue, WeirError
-from weir.plugins.importing import Choices
+from weir.plugins.importing import Choices, import_files
 from weir.plugins.importing.contents import read_contents
 from weir.plugins.importing.merge import made_id
 
@@ -658,12 +660,51 @@ CASES = TOOLS | {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*that begins? with #")
 @pytest.mark.parametrize("case", CASES)
 def test_formats(tmp_path, case):
     name, content, options, expected = CASES[case]
     report = imported(tmp_path, name, content, **options)
     assert written(tmp_path / "out") == expected
     assert not report.refused
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "rows", "remarks"),
+    [
+        ("p.tsv", "#1 hits\td7\nwool\td3\n", {"columns": {"query": "1", "doc": "2"}}, 2, 0),
+        ("p.csv", "#1 hits,d7\n", {"columns": {"query": "1", "doc": "2"}}, 1, 0),
+        ("g.csv", "# made by x\nquery,doc,grade\n#1 hits,d1,1\n", {}, 1, 1),
+        ("g.csv", "#,query,doc,grade\n1,#1 hits,d1,1\n", {}, 1, 0),
+        ("g.jsonl", '# a\n{"query": "a b", "relevant_id": "d1"}\n# c\n', {}, 1, 2),
+    ],
+)
+def test_rows_may_begin_with_a_number_sign_and_remarks_are_counted(
+    tmp_path, name, text, options, rows, remarks
+):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        imported(tmp_path, name, text, **options)
+    assert len(written(tmp_path / "out")[1]) == rows
+    told = [f"not read: {counted(remarks, 'line that begins', 'lines that begin')} with #"] * bool(remarks)
+    assert [str(one.message).partition(": ")[2] for one in said] == told
+
+
+@pytest.mark.parametrize("distances", [[0.9, 0.1], [0.1, 0.9]])
+def test_less_of_a_distance_is_better_in_lists_as_in_rows(tmp_path, distances):
+    rows = [{"query": "red shoes", "retrieved_ids": ["d1", "d2"], "distances": distances}]
+    table = [
+        {"query": "red shoes", "doc": doc, "distance": far}
+        for doc, far in zip(["d1", "d2"], distances, strict=True)
+    ]
+    rising = distances[0] < distances[1]
+    for name, content, best in (("lists", rows, "d1"), ("rows", table, "d1" if rising else "d2")):
+        report = imported(tmp_path, f"{name}.jsonl", lines(*content))
+        assert "is a distance, of which less is better" in str(report)
+        [run] = written(tmp_path / "out")[2].values()
+        assert [max(ranking, key=ranking.get) for ranking in run.values()] == [best]
+        if name == "lists" and not rising:  # a list has an order of its own
+            assert "the order of the file is kept, as scores that fall by 1 (" in str(report)
 
 
 REFUSED = {
@@ -700,6 +741,27 @@ def test_refused_by_name(tmp_path, case):
     with pytest.raises(WeirError, match=said):
         imported(tmp_path, name, content)
     assert not (tmp_path / "out").exists()
+
+
+NAMED = {
+    "candidates": ("x.jsonl", lines({"query-id": "1", "corpus-ids": ["a", "b"]}), {"candidates": ["a", "b"]}),
+    "exclude": ("x.tsv", "1\ta\n", {"excluded": ["a"]}),
+    "instructions": (
+        "x.jsonl",
+        lines({"query-id": "1", "instruction": "none", "n": 2}),
+        {"instruction": "none"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_kind_that_the_user_names_is_read_whatever_the_file_is_called(kind, tmp_path):
+    name, content, metadata = NAMED[kind]
+    files = [tmp_path / name, tmp_path / "queries.jsonl"]
+    for path, text in zip(files, (content, lines({"_id": "1", "text": "red shoes"})), strict=True):
+        path.write_text(text)
+    import_files(files, tmp_path / "out", as_kind={name: kind})
+    assert json.loads((tmp_path / "out" / "queries.jsonl").read_text())["metadata"] == metadata
 
 
 def test_json_is_imported_in_linear_time_and_where_memory_holds_its_values(tmp_path, monkeypatch):

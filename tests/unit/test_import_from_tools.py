@@ -8,7 +8,7 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.files.runs import read_qrels, read_run
+from weir.files.runs import read_qrels_counted, read_run
 from weir.plugins.importing import import_files
 
 HOME = Path(__file__).resolve().parents[1] / "tool_files"
@@ -70,13 +70,18 @@ def by_text(rows, queries, documents):
 
 
 @pytest.mark.parametrize("name", QRELS)
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_judgments_are_those_that_the_tool_was_given(name, tmp_path):
     out, queries, documents = imported(name, tmp_path)
-    assert by_text(read_qrels(out / "qrels" / "test.tsv").to_dict(), queries, documents) == QRELS[name]
+    assert (
+        by_text(read_qrels_counted(out / "qrels" / "test.tsv")[0].to_dict(), queries, documents)
+        == QRELS[name]
+    )
     assert set(queries.values()) <= set(TEXTS.values())
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
 def test_rankings_are_those_that_the_tool_was_given(name, tmp_path):
     out, queries, documents = imported(name, tmp_path, RUNS[name])
     (run,) = (out / "runs").iterdir()

@@ -70,8 +70,9 @@ def test_a_query_without_identifier_is_known_by_its_text(tmp_path):
         ("flood", {"answers": ["a"]}),
         ("x", {"answers": ["b"]}),
     ]
-    notes = " ".join(json.loads((tmp_path / "out" / "import.json").read_text())["files"][0]["notes"])
-    assert "has_answer" in notes
+    documents = [json.loads(line) for line in (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()]
+    kept = [one.get("metadata", {}) for one in documents]
+    assert kept == [{"has_answer": False}, {"has_answer": True}, {}]
 
 
 def test_responses_of_engines_are_rankings_of_queries_that_they_do_not_name(tmp_path):
@@ -151,3 +152,99 @@ def test_standard_input_is_a_file(tmp_path, monkeypatch, capsys, which):
     assert main(["eval", *arguments, "-m", "RR"]) == 0
     assert "1.0000" in capsys.readouterr().out
     text_files._stream_bytes.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"timed_out": True, "hits": {"hits": HITS}},
+        {"_shards": {"total": 2, "failed": 1}, "hits": {"hits": HITS}},
+        {"error": {"type": "x", "reason": "no such index"}, "status": 404},
+    ],
+    ids=["timed out", "shards", "error"],
+)
+def test_a_response_that_lacks_hits_is_refused(tmp_path, fault):
+    (tmp_path / "r.json").write_text(json.dumps({"responses": [{"hits": {"hits": HITS}}, fault]}))
+    with pytest.raises(BadValue, match=r"response 2: .*(missing|no such index)"):
+        weir.import_files(tmp_path / "r.json", tmp_path / "out")
+
+
+def test_groups_of_vespa_are_no_documents_and_its_errors_refuse_a_ranking(tmp_path):
+    hit = {"id": "id:a:b::d1", "relevance": 2.5, "fields": {}}
+    group = {"id": "group:root:0", "relevance": 9.0, "children": [{"id": "grouplist:x", "relevance": 1.0}]}
+    root = {"id": "toplevel", "relevance": 1.0, "children": [group, hit]}
+    assert imported(tmp_path, {"root": root}) == {"r": {"d1": 2.5}}
+    (tmp_path / "e.json").write_text(
+        json.dumps({"root": root | {"errors": [{"code": 12, "message": "Timeout"}]}})
+    )
+    with pytest.raises(WeirError, match="Vespa reports errors"):
+        weir.import_files(tmp_path / "e.json", tmp_path / "out2")
+
+
+def test_two_identifiers_beside_a_returned_document_are_asked_about(tmp_path):
+    hits = [{"doc_id": "D", "passage_id": f"D#{n}", "score": 3 - n} for n in (1, 2)]
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps([{"query": "red", "results": hits}]))
+    with pytest.raises(BadValue, match="doc_id and passage_id could each be the doc"):
+        weir.import_files(path, tmp_path / "out")
+    weir.import_files(path, tmp_path / "out", columns={"doc": "passage_id"})
+    (row,) = read_run(tmp_path / "out" / "runs" / "r.trec").to_dict().values()
+    assert row == {"D#1": 2.0, "D#2": 1.0}
+
+
+@pytest.mark.parametrize("distances", [[0.1, 0.5], [0.9, 0.5]])
+def test_distances_in_a_list_are_held_against_its_order(tmp_path, distances):
+    hits = [{"id": f"d{n}", "distance": one} for n, one in enumerate(distances)]
+    (tmp_path / "r.json").write_text(json.dumps([{"query": "red", "results": hits}]))
+    report = weir.import_files(tmp_path / "r.json", tmp_path / "out")
+    (row,) = read_run(tmp_path / "out" / "runs" / "r.trec").to_dict().values()
+    assert list(row) == ["d0", "d1"]
+    assert ("scores rise from rank to rank" in " ".join(report.lines())) == (distances == [0.9, 0.5])
+
+
+def test_what_a_document_named_twice_says_otherwise_is_told(tmp_path):
+    rows = [
+        {
+            "question": question,
+            "ctxs": [{"id": "d1", "text": "a b", "lang": "en", "has_answer": has, "score": 1.5}],
+        }
+        for question, has in (("red", True), ("blue", False))
+    ]
+    (tmp_path / "r.json").write_text(json.dumps(rows))
+    report = weir.import_files(tmp_path / "r.json", tmp_path / "out")
+    assert "not imported: has_answer (1)" in " ".join(report.lines())
+    (line,) = (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()
+    assert json.loads(line)["metadata"] == {"lang": "en", "has_answer": True}
+
+
+def test_what_a_second_file_says_otherwise_of_a_query_is_told(tmp_path):
+    for name, kind in (("a", "x"), ("b", "y")):
+        (tmp_path / f"{name}.jsonl").write_text(
+            json.dumps({"id": "1", "query": "red", "kind": kind, "relevant_ids": [name]}) + "\n"
+        )
+    report = weir.import_files([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "out")
+    assert [one["left_out"] for one in report.files] == [{}, {"kind": 1}]
+
+
+def test_grades_in_words_are_no_relevance_in_lists(tmp_path):
+    path = tmp_path / "q.json"
+    path.write_text(
+        json.dumps({"red": [{"id": "a", "grade": "irrelevant"}, {"id": "b", "grade": 2, "score": 9.5}]})
+    )
+    weir.import_files(path, tmp_path / "out", as_kind="list-qrels")
+    assert weir.load(tmp_path / "out").qrels.to_dict() == {"red": {"a": 0, "b": 2}}
+
+
+def test_answers_in_lists_are_kept(tmp_path):
+    row = {"question": "red", "ground_truths": ["a", "b c"], "relevant_ids": ["d1"]}
+    (tmp_path / "g.jsonl").write_text(json.dumps(row) + "\n")
+    weir.import_files(tmp_path / "g.jsonl", tmp_path / "out")
+    (line,) = (tmp_path / "out" / "queries.jsonl").read_text().splitlines()
+    assert json.loads(line)["metadata"] == {"answer": ["a", "b c"]}
+
+
+def test_rows_without_grade_and_rank_are_told(tmp_path):
+    table = "query,doc_id,rank,rating\nred,a,1,2\nred,b,,\n"
+    (tmp_path / "g.csv").write_text(table)
+    report = weir.import_files(tmp_path / "g.csv", tmp_path / "out")
+    assert "not imported: rows without a grade and a rank (1)" in " ".join(report.lines())

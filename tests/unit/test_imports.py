@@ -28,10 +28,8 @@ HEAVY = {
 
 
 def modules_after(code: str) -> set[str]:
-    """Top-level modules in sys.modules after running code in a fresh interpreter."""
-    program = (
-        f"{code}\nimport sys, json; print(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
-    )
+    """Names of sys.modules after running code in a fresh interpreter."""
+    program = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.strip().split("\n")[-1]))
 
@@ -51,6 +49,37 @@ assert scores.mean_values().tolist() == [1.0]
     loaded = modules_after(code)
     assert not loaded & HEAVY
     assert "numpy" in loaded
+
+
+def test_scoring_files_imports_nothing_of_collections_comparisons_and_charts(tmp_path):
+    (tmp_path / "q").write_text("q1 0 d1 1\n")
+    (tmp_path / "r").write_text("q1 Q0 d1 1 2.5 x\n")
+    code = f"""
+from weir.cli import main
+assert main(["eval", {str(tmp_path / "q")!r}, {str(tmp_path / "r")!r}, "-m", "AP"]) == 0
+"""
+    assert not modules_after(code) & {
+        *("weir.datasets.load", "weir.files.layouts", "weir.core.corpus", "weir.core.filters"),
+        *("weir.stats.compare", "weir.stats.significance", "weir.stats.threshold", "weir.core.charts"),
+        *("weir.cli.fusing", "sqlite3", "zipfile", "tomllib", "html", "secrets"),
+    }
+
+
+@pytest.mark.parametrize("given", [None, "7"])
+def test_idle_threads_of_openblas_sleep_soon_unless_the_user_says_how_long_they_spin(monkeypatch, given):
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
+    code = f"""
+import os, sys
+from weir.cli import entry
+sys.argv = ["weir", "--help"]
+try:
+    entry()
+except SystemExit:
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == {given or "20"!r}
+"""
+    modules_after(code)
 
 
 def test_reading_and_comparing_results_needs_numpy_alone(tmp_path):
@@ -76,6 +105,14 @@ assert main(["compare", {str(tmp_path)!r}, "-m", "RR"]) == 0
 def test_reading_the_name_of_a_system_imports_neither_compiler_nor_model(name):
     code = f"from weir.systems import parse_system\nassert str(parse_system({name!r})) == {name!r}"
     assert not modules_after(code) & HEAVY
+
+
+def test_a_lexical_system_imports_no_encoder_no_reranker_and_no_collections():
+    code = "from weir.systems import parse_system\nassert str(parse_system('bm25')) == 'bm25'"
+    assert not modules_after(code) & {
+        *("weir.models.encoder", "weir.models.checkpoints", "weir.systems.rerank.reranking"),
+        *("weir.systems.vectors.store", "weir.datasets.load"),
+    }
 
 
 def test_collections_measures_and_summaries_need_no_compiler_and_no_network():

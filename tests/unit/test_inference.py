@@ -343,8 +343,35 @@ def test_equivalence_says_so_only_within_the_margin():
     d = fresh(20).normal(0.002, 0.05, 500)
     assert equivalence(d, 0.02) < 0.001
     assert equivalence(d + 0.03, 0.02) > 0.5
-    assert equivalence(np.zeros(10), 0.01) == 0.5**10
     assert equivalence(np.full(10, 0.5), 0.01) == 1
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.05])
+@pytest.mark.parametrize("queries", [2, 5, 20, 58, 298, 299])
+def test_equal_differences_are_equivalent_only_where_a_rare_one_would_have_been_met(queries, margin):
+    """With probability `margin` a difference is 1, else 0: the mean is the margin, and all are 0 that often."""
+    p = equivalence(np.zeros(queries), margin)
+    assert p == pytest.approx((1 - margin) ** queries, rel=1e-12)
+    assert (p <= 0.05) == (queries >= math.log(0.05) / math.log(1 - margin))
+    assert equivalence(np.full(queries, margin / 2), margin) > p
+
+
+@pytest.mark.parametrize("queries", [30, 100, 300])
+@pytest.mark.parametrize("margin", [0.01, 0.02, 0.05])
+@pytest.mark.parametrize("size", [1.0, 0.3])
+def test_few_differing_queries_do_not_make_systems_equivalent(queries, margin, size):
+    """The true mean is the margin; t-tests alone say so in up to 20% of such draws."""
+    stats = pytest.importorskip("scipy.stats")
+    draws = size * (fresh(22).random((500, queries)) < margin / size)
+    assert np.mean([equivalence(one, margin) <= 0.05 for one in draws]) <= 0.08
+    # As exact as SciPy's binomial: all differences are 0 or of one size.
+    few = np.repeat([size, 0.0], [2, queries - 2])
+    exact = stats.binom.cdf(2, queries, margin / size)
+    tests = [
+        stats.ttest_1samp(few, sign * margin, alternative=side).pvalue
+        for sign, side in ((1, "less"), (-1, "greater"))
+    ]
+    assert equivalence(few, margin) == pytest.approx(max(exact, *tests), rel=1e-9)
 
 
 def test_a_plan_says_what_the_parts_say():

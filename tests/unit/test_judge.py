@@ -176,10 +176,8 @@ def test_settings_that_are_wrong_are_one_line_and_leave_nothing(judge_server, ju
         (["--judged"], "none of its 24 pairs is with a grade"),
         (["--model", "gpt"], "model is 'gpt'"),
     ):
-        assert (
-            main(["judge", str(judge_pool), "--model", model, "-o", str(tmp_path / "x"), "-q", *arguments])
-            == 2
-        )
+        by = [] if "--model" in arguments else ["--model", model]
+        assert main(["judge", str(judge_pool), *by, "-o", str(tmp_path / "x"), "-q", *arguments]) == 2
         assert said in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 

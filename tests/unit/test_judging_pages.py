@@ -40,6 +40,7 @@ from weir.plugins.app.judging.supervision import supervision
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks
 from weir.plugins.app.pages import PARTS, WORDS
 from weir.plugins.app.server import Access, application, csrf_of, markdown_html
+from weir.plugins.app.try_page import NO_SEARCH
 from weir.plugins.labels.pools import read_sheet
 from weir.plugins.llm.panel import judge_prompt
 
@@ -589,6 +590,250 @@ def test_documents_of_a_query_are_judged_from_its_page_and_keep_their_numbers(ne
     rooms.close()
 
 
+def graded(owner, place, grades):
+    """Grade the first documents of a list of a query."""
+    pairs = owner.get(f"{place}.json").json()["pairs"]
+    for one, grade in zip(pairs, grades, strict=False):
+        fields = {"csrf": csrf_of("o" * 32), "number": one["number"], "grade": grade}
+        assert owner.post(f"{place.partition('/q/')[0]}/answer", data=fields).status_code == 303
+    return {one["document"]: grade for one, grade in zip(pairs, grades, strict=False)}
+
+
+@pytest.mark.parametrize("query", ["nq-101", "nq-103", "nq-107"])
+def test_a_query_page_goes_by_one_state_of_judgments(news, tmp_path, query):
+    results = shutil.copytree(news, tmp_path / "results")
+    rooms, owner = visited(results)
+    place = f"/c/brook-news/q/{query}"
+    before = owner.get(f"{place}.json").json()
+    given = graded(owner, sent(owner, owner.get(place).text), [1, 0, 1, 1])
+    known = weir.load("brook-news").qrels.to_dict()[query]
+    for asked, counts in (("", known), ("?judgments=new", known | given)):
+        page = owner.get(f"{place}.json{asked}").json()
+        assert (page["with_new"], page["new"]) == (bool(asked), [["brook-news-queries", len(given)]])
+        assert dict(page["judged"]) == {g: [*counts.values()].count(g) for g in counts.values()}
+        assert {one["document"] for one in page["missed"]} == {
+            name for name, grade in counts.items() if grade > 0
+        } - {one["document"] for column in page["columns"] for one in column["answers"]}
+        for column in page["columns"]:
+            shown = {
+                one["document"]: one["judgment"] and one["judgment"]["grade"] for one in column["answers"]
+            }
+            assert shown == {name: counts.get(name) for name in shown}
+            ranking = rankings_of(results, column["system"]["name"])[query]
+            [value] = weir.evaluate({query: counts}, {query: ranking}, [page["measure"]]).of(page["measure"])
+            assert column["value"] == pytest.approx(value, abs=1e-12)
+            aside = {one["document"] for one in column["answers"] if one["aside"]}
+            assert aside == (set() if asked else shown.keys() & given.keys())
+        assert all(counts[one["document"]] == one["grade"] for one in page["shifts"])
+    assert [one["value"] for one in before["columns"]] == [
+        one["value"] for one in owner.get(f"{place}.json").json()["columns"]
+    ]
+    assert 'href="/judge/brook-news-queries/changed"' in owner.get(place).text
+    listed = owner.get("/c/brook-news")
+    assert f"{len(given)} new judgments do not count here" in listed.text
+    rooms.close()
+
+
+def rankings_of(results, system):
+    [subject] = subjects_of([results])
+    return subject.runs[system].to_dict()
+
+
+SPELLINGS = ["Why do  rivers flood", "WHY DO RIVERS FLOOD ", "why\tdo rivers Flood"]
+
+
+def test_a_golden_set_has_a_query_once_however_it_is_spelled_and_loses_it_on_demand(news, tmp_path):
+    results = shutil.copytree(news, tmp_path / "results")
+    rooms, owner = visited(results)
+    asked = {"collection": "brook-news", "query": "why do rivers flood", "systems": "bm25"}
+    place = sent(owner, owner.get("/try", params=asked).text)
+    given = graded(owner, place, [1, 0, 1])
+    for spelled in SPELLINGS:
+        page = owner.get("/try", params=asked | {"query": spelled})
+        assert sent(owner, page.text) == place
+        [column] = owner.get("/try.json", params=asked | {"query": spelled}).json()["columns"]
+        assert {
+            one["document"]: one["judgment"]["grade"] for one in column["answers"] if one["judgment"]
+        } == {name: given[name] for name in given if name in {one["document"] for one in column["answers"]}}
+    sent(owner, owner.get("/try", params=asked | {"query": "storm"}).text)
+    golden = tmp_path / "results-judging" / "golden-brook-news.toml"
+    numbers = [one["number"] for one in owner.get(f"{place}.json").json()["pairs"]]
+    remove = {"csrf": csrf_of("o" * 32), "query": "g1"}
+    assert 'action="/judge/golden-brook-news/remove"' in owner.get("/judge/golden-brook-news/queries").text
+    assert owner.post("/judge/golden-brook-news/remove", data=remove).status_code == 303
+    assert owner.post("/judge/golden-brook-news/remove", data=remove).status_code == 404
+    assert weir.load(str(golden)).all_queries.to_dict() == {"g2": "storm"}
+    assert owner.get(place).status_code == 404
+    late = {"csrf": csrf_of("o" * 32), "number": numbers[0], "grade": 1}  # of a page that was open
+    assert owner.post("/judge/golden-brook-news/answer", data=late).status_code == 404
+    rooms.close()
+    rooms, owner = visited(results)
+    assert [one["name"] for one in owner.get("/judge/golden-brook-news/queries.json").json()["queries"]] == [
+        "g2"
+    ]
+    assert sent(owner, owner.get("/try", params=asked).text) == place
+    pairs = owner.get(f"{place}.json").json()["pairs"]
+    assert [one["number"] for one in pairs] == numbers
+    assert {one["grade"] for one in pairs} == {None}
+    assert weir.load(str(golden)).all_queries.to_dict() == {"g1": "why do rivers flood", "g2": "storm"}
+    owner.post("/judge/golden-brook-news/remove", data=remove)
+    back = owner.get("/judge/golden-brook-news/back.json").json()["before"]
+    assert [one["labels"] for one in back] == [3]
+    number = {"csrf": csrf_of("o" * 32), "number": back[0]["number"]}
+    assert owner.post("/judge/golden-brook-news/put-back", data=number).status_code == 200
+    assert weir.load(str(golden)).qrels.to_dict() == {"g1": given}
+    rooms.close()
+
+
+def test_a_typed_query_of_the_collection_shows_its_grades(news):
+    rooms, owner = visited(news)
+    dataset = weir.load("brook-news")
+    for name in ("nq-101", "nq-103"):
+        text = dataset.all_queries.get(name)
+        asked = {"collection": "brook-news", "query": f" {text.upper()}", "systems": "bm25"}
+        page = owner.get("/try.json", params=asked).json()
+        known = dataset.qrels.to_dict()[name]
+        assert page["known"] == name
+        shown = {one["document"]: one["judgment"] for one in page["columns"][0]["answers"]}
+        assert {name: one["grade"] for name, one in shown.items() if one} == {
+            name: known[name] for name in shown if name in known
+        }
+        assert f'/c/brook-news/q/{name}?systems=bm25"' in owner.get("/try", params=asked).text
+    rooms.close()
+
+
+def saved(owner, folder, *files):
+    """Save the files of a pool that its page of changes links, as a browser does."""
+    folder.mkdir()
+    page = owner.get(f"/judge/{files[0]}/changed").text
+    for name in files[1:]:
+        assert f'href="/judge/{files[0]}/out/{name}" download' in page
+        answer = owner.get(f"/judge/{files[0]}/out/{name}")
+        assert answer.status_code == 200, answer.text
+        (folder / name).write_bytes(answer.content)
+    return folder
+
+
+def test_a_golden_set_is_scored_in_the_page_as_by_the_command_that_runs_its_files(news, tmp_path):
+    results = shutil.copytree(news, tmp_path / "results")
+    rooms, owner = visited(results)
+    known = weir.load("brook-news").all_queries.get("nq-101")
+    for text in ("why do rivers flood", known, "storm in the city"):
+        asked = {"collection": "brook-news", "query": text, "systems": "bm25,bm25(b=0.0)"}
+        graded(owner, sent(owner, owner.get("/try", params=asked).text), [0, 1, 1, 0, 1])
+    page = owner.get("/judge/golden-brook-news/changed.json").json()
+    folder = saved(
+        owner,
+        tmp_path / "saved",
+        "golden-brook-news",
+        "queries.jsonl",
+        "golden-brook-news.toml",
+        "judgments.tsv",
+    )
+    collection = weir.load(str(folder / "golden-brook-news.toml"))
+    assert (
+        collection.qrels.to_dict()
+        == weir.load(str(tmp_path / "results-judging" / "golden-brook-news.toml")).qrels.to_dict()
+    )
+    scored = weir.benchmark(
+        [collection], ["bm25", "bm25(b=0.0)"], ["nDCG@10"], out=tmp_path / "golden-results"
+    )
+    means = {row.system: row.mean for row in scored.rows}
+    assert {row["system"]: pytest.approx(row["after"], abs=1e-9) for row in page["changes"]["rows"]} == means
+    assert (page["changes"]["first"], page["lacking"]) == (True, [])
+    assert [row["text"] for row in page["queries"]] == ["why do rivers flood", known, "storm in the city"]
+    for at, name in enumerate(one["name"] for one in page["systems"]):
+        assert sum(row["after"][at] for row in page["queries"]) / 3 == pytest.approx(means[name])
+    rooms.close()
+    alone = Rooms.of_pools(tmp_path / "results-judging" / "golden-brook-news")
+    visitor = Visitor(alone, "o" * 32)
+    assert visitor.read("changed")["changes"] is None
+    assert "Open the results folder beside this pool" in visitor.get("changed").text
+    alone.close()
+
+
+def test_changes_name_their_queries_and_the_merged_judgments_are_a_file(place, tmp_path):
+    rooms, owner, ann, *_ = place
+    judged_through(ann, lambda q, d: (int(d[1:]) + int(q[1:])) % 4, most=14)
+    [room] = rooms
+    targets = [tmp_path / "qrels.tsv", *(tmp_path / f"{name}.trec" for name in SYSTEMS)]
+    weir.labels.relabel(
+        room.journal.path, *map(str, targets), collection=str(tmp_path / "shop"), out=tmp_path / "judged.tsv"
+    )
+    folder = saved(owner.client, tmp_path / "saved", room.name, "merged.tsv", "judgments.tsv")
+    assert (read_qrels(folder / "merged.tsv").to_dict()) == read_qrels(tmp_path / "judged.tsv").to_dict()
+    page = owner.read("changed")
+    for at, row in enumerate(page["changes"]["rows"]):
+        moved = sum(one["after"][at] - one["before"][at] for one in page["queries"])
+        assert moved / page["changes"]["queries"] == pytest.approx(row["after"] - row["before"])
+    changes = [one.change for one in room.changes().of_query]
+    assert changes == sorted(changes, reverse=True)
+    assert 0 < len(changes) == len(page["queries"]) <= len({event.query for event in room.journal.events()})
+    text = owner.get("changed").text
+    assert "Verdicts on 1 pair of systems (permutation test, Holm): " in text
+    assert "t-test" not in text
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")
+def test_judges_see_the_metadata_of_documents_and_the_owner_what_an_import_left_out(tmp_path):
+    documents = {
+        f"d{n}": {
+            "text": f"red boots {'warm ' * n}",
+            "price": 49.9 + n,
+            "brand": "Acme",
+            "stock": {"shop": n},
+            "tags": ["a", "b"],
+        }
+        for n in range(1, 5)
+    }
+    whole = weir.Dataset.of(documents, {"q1": "warm boots", "q2": "red boots"}, {"q1": {"d1": 1}}, "mine")
+    shutil.copytree(whole.layout.root, tmp_path / "mine")
+    report = {"files": [{"file": "sheet.csv", "left_out": {"rater": 7}}]}
+    (tmp_path / "mine" / "import.json").write_text(json.dumps(report))
+    weir.benchmark([str(tmp_path / "mine")], ["bm25", "bm25(b=0)"], ["nDCG@10"], out=tmp_path / "results")
+    rooms, owner = visited(tmp_path / "results")
+    assert "not imported: rater (7)" in owner.get("/c/mine").text
+    place = sent(owner, owner.get("/c/mine/q/q1?systems=bm25").text)
+    rooms.close()
+    rooms, owner = visited(tmp_path / "results")  # of a pool made before, whose sheet has texts alone
+    [room] = rooms
+    owner.post(
+        f"/judge/{room.name}/compare", data={"csrf": csrf_of("o" * 32), "task": "documents", "each": "1"}
+    )
+    compared = owner.get(f"/judge/{room.name}/compare.json").json()
+    shown = [
+        *owner.get(f"{place}.json").json()["pairs"],
+        owner.get(f"/judge/{room.name}.json").json()["pair"],
+    ]
+    shown += [*compared["left"], *compared["right"]]
+    for one in shown:
+        given = documents[one["document"]]
+        price, stock = f"{given['price']:g}", str(given["stock"]["shop"])
+        assert one["fields"] == [["brand", "Acme"], ["price", price], ["stock.shop", stock], ["tags", "a, b"]]
+    for page in (place, f"/judge/{room.name}", f"/judge/{room.name}/compare", "/c/mine/q/q1/d/d1"):
+        assert "<b><bdi>Acme</bdi></b>" in owner.get(page).text
+    rooms.close()
+
+
+def test_no_page_of_judging_is_a_dead_end(news, tmp_path):
+    results = shutil.copytree(news, tmp_path / "results")
+    rooms, owner = visited(results)
+    asked = {"collection": "brook-news", "query": "storm", "systems": "bm25"}
+    graded(owner, sent(owner, owner.get("/try", params=asked).text), [1] * 99)
+    for end in ("", "/decide", "/compare"):
+        text = owner.get(f"/judge/golden-brook-news{end}").text
+        assert "Nothing" in text
+        assert re.findall('href="([^"]*)" data-key="t"', text) == ["/try?collection=brook-news"]
+        for onward in ("changed", "progress", "queries"):
+            assert f'href="/judge/golden-brook-news/{onward}"' in text
+        assert 'href="/c/brook-news"' in text
+    tallies = re.search(
+        'class="weir-tallies">(.*?)</div>', owner.get("/judge/golden-brook-news/progress").text
+    )[1]
+    assert re.sub("<[^>]*>", "", tallies).startswith("0 begun 0 contested 0 decided")
+    rooms.close()
+
+
 def test_the_first_page_tells_what_is_unjudged_and_contested(news, tmp_path):
     rooms, owner = visited(news)
     place = sent(owner, owner.get("/c/brook-news/q/nq-105?systems=bm25").text)
@@ -602,9 +847,7 @@ def test_the_first_page_tells_what_is_unjudged_and_contested(news, tmp_path):
     assert (pool["judged"], pool["contested"]) == (1, 1)
     assert f'href="/judge/{room.name}/decide">1</a>' in owner.get("/").text
     after = owner.get("/c/brook-news/q/nq-105.json?systems=bm25").json()
-    [told] = [
-        one["judgment"] for one in after["columns"][0]["answers"] if one["document"] == first["document"]
-    ]
+    [told] = [one["aside"] for one in after["columns"][0]["answers"] if one["document"] == first["document"]]
     assert (told["grade"], told["pool"]) == (0, room.name)  # of a disagreement the lowest
     assert after["columns"][0]["value"] == before["columns"][0]["value"]
     rooms.close()
@@ -682,3 +925,47 @@ def test_a_read_only_server_takes_no_judgment(tmp_path):
 def test_the_command_opens_a_pool_for_judges_and_ends_in_one_line_without_one(tmp_path, capsys):
     assert main(["open", str(tmp_path / "nowhere"), "--no-browser"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Results of two run files, on a collection with documents and on its judgments alone."""
+    folder = tmp_path
+    collection = folder / "shop"
+    (collection / "qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{n}", "title": "", "text": f"a boot of size {n}"} for n in range(4)]
+    for name, rows in (("corpus", documents), ("queries", [{"_id": "q1", "text": "boot"}])):
+        (collection / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (collection / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td0\t1\n")
+    (folder / "judged.csv").write_text("query,document,grade\nq1,d0,1\n")
+    for name, order in (("before", "0123"), ("after", "3210")):
+        rows = [f"q1,d{doc},{9 - rank}" for rank, doc in enumerate(order)]
+        (folder / f"{name}.csv").write_text("\n".join(["query_id,doc_id,score", *rows]) + "\n")
+    systems = [f'run("{(folder / name).as_posix()}.csv")' for name in ("before", "after")]
+    for name, place in (("whole", collection), ("bare", folder / "judged.csv")):
+        weir.benchmark([str(place)], systems, ["nDCG@10"], out=folder / name)
+    return folder
+
+
+def test_run_files_are_judged_where_their_documents_are(files):
+    rooms, whole = visited(files / "whole")
+    html = whole.get("/c/shop").text
+    assert "Make a pool" in html
+    sent = {"collection": "shop", "list": "/?systems=before,after", "csrf": csrf_of("o" * 32)}
+    made = whole.post("/judge", data=sent)
+    assert made.status_code == 303, made.text
+    assert "Judge the 3 unjudged documents" in whole.get("/c/shop/q/q1").text
+    rooms.close()
+
+
+def test_without_documents_nothing_is_offered_that_cannot_be_done(files):
+    rooms, bare = visited(files / "bare")
+    listed, shown = bare.get("/c/judged").text, bare.get("/c/judged/q/q1").text
+    assert "Make a pool" not in listed
+    assert 'action="/judge' not in shown
+    assert "judgments without documents" in shown
+    tried = bare.get("/try.json?collection=judged&query=q").json()
+    assert {column["failure"] for column in tried["columns"]} == {NO_SEARCH}
+    funnel = bare.get("/c/judged/questions/funnel.json").json()
+    assert funnel["command"].endswith("judged.csv first.trec reranked.trec")
+    rooms.close()

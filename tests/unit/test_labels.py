@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.core.qrels import Qrels
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, LossWarning
 from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
 
 HELD = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 0}}
@@ -84,7 +84,8 @@ def test_several_raters_of_one_file_are_told_apart(tmp_path):
     assert rater_name(f"{path}#gpt") == "gpt"
     with pytest.raises(FormatError, match="no column 'claude'"):
         read_labels(f"{path}#claude")
-    raters = read_raters(path)
+    with pytest.warns(LossWarning, match="not read: 2 columns, rank, note"):
+        raters = read_raters(path)
     assert {name: one.to_dict()["q"] for name, one in raters.items()} == {
         "human": {"a": 1, "b": 0},
         "gpt": {"a": 0},
@@ -123,7 +124,15 @@ def test_what_spreadsheets_write_is_read(tmp_path):
     text = '\ufeff"qid","passage_id","verdict","why, if at all"\r\n"q1","d1","Yes","a, b"\r\n"q1","d2","no",""\r\n'
     path = tmp_path / "sheet.csv"
     path.write_bytes(text.encode())
-    assert read_labels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
+    with pytest.warns(LossWarning, match="not read: 1 column, why, if at all"):
+        assert read_labels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
+
+
+def test_labels_of_one_query_from_two_collections_are_refused(tmp_path):
+    path = table(tmp_path / "l.tsv", ("qid", "docid", "verdict", "dataset"),
+                 [("q", "a", "yes", "x"), ("q", "b", "no", "y")])  # fmt: skip
+    with pytest.raises(FormatError, match="line 3: found a row of dataset 'y' for query 'q'"):
+        read_labels(path)
 
 
 IDS = st.text("abc#,\"' é", min_size=1, max_size=4).filter(lambda text: text.strip() == text)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import BadValue
+from weir.errors import BadValue, StoreError
 from weir.files import leases
 from weir.files.leases import LeaseFolder, Owner, clear_lock, leased, locked, taken
 from weir.settings import settings
@@ -70,6 +70,46 @@ def test_many_that_wait_for_a_lock_are_inside_one_at_a_time(tmp_path):
         thread.join()
     assert (most[0], count[0]) == (1, 200)
     assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.parametrize("moment", ["making", "opening"])
+def test_a_folder_that_others_remove_at_any_moment_is_made_again(tmp_path, monkeypatch, moment):
+    """Path.mkdir finds a folder there and looks for it once more; opening comes after both."""
+    monkeypatch.setattr(leases, "VANISHED_SECONDS", 0)
+    going, made, opened = ["lock", "lock.lease"] * 2, os.mkdir, os.open
+
+    def mkdir(path, *arguments):
+        if moment == "making" and going:
+            going.pop()
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        made(path, *arguments)
+
+    def open_(path, *arguments, **more):
+        if moment == "opening" and going:
+            going.pop()
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    monkeypatch.setattr(os, "open", open_)
+    with locked(tmp_path / "folder" / "lock") as held:
+        assert held
+    assert not going
+
+
+@pytest.mark.parametrize("blocked", ["folder", "folder/lock.lease"])
+def test_a_file_or_a_dangling_link_in_place_of_a_folder_is_said_at_once(tmp_path, blocked):
+    for number, block in enumerate((Path.touch, lambda path: path.symlink_to("nowhere"))):
+        place = tmp_path / str(number) / blocked
+        place.parent.mkdir(parents=True)
+        block(place)
+        begun = time.monotonic()
+        with (
+            pytest.raises(StoreError, match="a part of this path is a file"),
+            locked(tmp_path / str(number) / "folder" / "lock"),
+        ):
+            raise AssertionError
+        assert time.monotonic() - begun < leases.VANISHED_TIMES * leases.VANISHED_SECONDS / 2
 
 
 def test_a_killed_process_lets_go_of_its_lock(tmp_path):

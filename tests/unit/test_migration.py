@@ -153,10 +153,50 @@ def test_systems_run_on_a_collection_without_judgments(tmp_path, capsys):
     assert (found["old"], found["new"], found["queries"]) == ("bm25", "bm25(b=0.0)", 3)
 
 
+TREC = "1 Q0 d1 1 2.0 x\n1 Q0 {second} 2 1.0 x\n3 Q0 d5 1 1.0 x\n"
+QUERY_FILES = {
+    "queries.txt": "a wing\n\nheat\n",
+    "queries.tsv": "1\ta wing\n3\theat\n",
+    "queries.jsonl": '{"_id": "1", "text": "a wing"}\n{"_id": "3", "text": "heat"}\n',
+}
+
+
+@pytest.mark.parametrize("name", QUERY_FILES)
+def test_systems_with_documents_of_their_own_take_a_file_of_queries(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(QUERY_FILES[name])
+    for system, second in (("old", "d2"), ("new", "d3")):
+        (tmp_path / f"{system}.trec").write_text(TREC.format(second=second))
+    both = [word for system in ("old", "new") for word in ("-s", f'run("{system}.trec")')]
+    assert main(["study", "migrate", "-q", *both, name, "-o", "pool"]) == 0
+    assert "on queries: of 2 queries 1 (50.0%) have other documents" in capsys.readouterr().out
+    with (tmp_path / "pool" / "to_judge.tsv").open(newline="") as sheet:
+        rows = list(csv.DictReader(sheet, delimiter="\t"))
+    assert {(row["corpus-id"], row["query"]) for row in rows} == {("d2", "a wing"), ("d3", "a wing")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("q.txt", "a wing\n2\theat\n", "q.txt, line 2: found a tab"),
+        ("q.txt", "\n", "q.txt: found no query"),
+        ("q.jsonl", '{"text": "a wing"}\n', "q.jsonl, line 1"),
+        ("q.tsv", "1\ta\n1\tb\n", "q.tsv, line 2"),
+    ],
+)
+def test_a_file_of_no_queries_is_refused_by_its_name(name, text, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    assert main(["study", "migrate", "-s", 'run("a.trec")', "-s", 'run("b.trec")', name]) == 2
+    assert f"weir: {said}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["one.trec"], "give two rankings"),
+        (["a", "b", "-s", "bm25"], "give two rankings"),
+        (["queries.txt", "-s", "bm25", "-s", "rm3", "-d", "mine"], "give two rankings"),
         (["-s", "bm25", "-s", "rm3"], "give two rankings"),
         (["a", "b", "-m", "nDCG@10"], "no sum over the first k documents"),
         (["a", "b", "-m", "P(rel=2)@10"], "gives nothing to a document of grade 1"),

@@ -93,7 +93,9 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=[pytest.mark.slow] * (how == "slow")) for how in BROKEN]
+)
 @pytest.mark.parametrize("known", ["content", "counts"])
 def test_the_second_source_is_taken_and_the_reason_said(hosts, monkeypatch, how, known, home):
     hub, entry = hosts

@@ -92,6 +92,7 @@ def test_a_connection_is_kept_after_a_whole_answer_and_closed_after_half_a_one(s
     assert {headers["user-agent"] for headers in seen.headers} == {"weir"}
 
 
+@pytest.mark.slow
 def test_an_exchange_ends_when_another_thread_closes_the_connection(server, connection):
     url, _ = server
     with pytest.raises((OSError, TimeoutError)), connection.open("GET", url, {}, **LIMITS) as response:  # noqa: PT012 - the error comes while the answer is read

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +12,12 @@ from typing import Any
 import pytest
 
 import weir
+from tests.shown import drawings
 from tests.unit.brooklet import write_collection
 from weir.api import progress
-from weir.api.rows import COMPARISONS
+from weir.api.charts import system_numbers
+from weir.api.comparison_tables import COMPARISONS
+from weir.core.colours import LIGHT
 from weir.core.strings import Ids
 from weir.core.tables import table_of
 from weir.stats.compare import compared, table
@@ -156,6 +161,23 @@ def test_a_comparison_of_many_collections_is_a_grid_and_its_pairs_are_folded():
     assert one.count("<details>") == 1  # of how the numbers were made
 
 
+def test_the_mean_stands_beside_the_system_and_notes_are_folded():
+    """Of nine collections the last columns may be beyond the screen."""
+    rows = weir.benchmark("brook", {"plain": "bm25", "feedback": "rm3"}, ["RR"])
+    marked = r"<tr>(?:<t[hd][^>]*>.*?</t[hd]>){2}"
+    for shown, mean in ((rows, "brook"), (weir.compare(rows), "mean of 9 datasets")):
+        page = shown._repr_html_()
+        assert page.count(f"<bdi>{mean}</bdi>") > 0
+        heads = re.findall(marked, page.partition("</caption>")[2])
+        assert heads[0].endswith(f"<bdi>{mean}</bdi></th>")
+        open_text = re.sub(r"(?s)<details>.*?</details>", "", page)
+        assert "note: " in page
+        assert "note: " not in open_text
+        assert "feedback: rm3" not in open_text
+    assert "<summary>systems by their full names</summary>" in rows._repr_html_()
+    assert rows.tables()[0].header[-1] == "brook"  # in a terminal it ends the line
+
+
 def test_a_difference_of_two_runs_unfolds_the_documents_that_moved():
     qrels = {f"q{n}": {"d": 1, "e": 2} for n in range(12)}
     runs = [{q: [*others, "d"] for q in qrels} for others in ((), ("x", "y"))]
@@ -220,7 +242,7 @@ def test_a_benchmark_is_compared_and_drawn():
     table = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"])
     assert weir.compare(table, baseline="bm25") == table.compare(baseline="bm25")
     assert repr(table.charts()).count("<Intervals: ") == len(table.charts()) == 2
-    assert "<svg" in table.plot()._repr_html_()
+    assert drawings(table.plot()._repr_html_())
     assert repr(table.tables()[0]) == table.tables()[0].text()
     assert table.tables()[0]._repr_html_() == table.tables()[0].html()
     with pytest.raises(weir.WeirError, match='out="results/"'):
@@ -241,6 +263,7 @@ def test_a_comparison_of_one_collection_shows_what_its_text_does():
                 assert all(number in shown for number in numbers)
         assert ("<bdi>1-2</bdi>" in shown or "<bdi>2-3</bdi>" in shown) == (baseline is None)
         assert shown.count('class="weir-number weir-best"') + shown.count('class="weir-best"') >= 2
+        assert shown.count('weir-best"><b>') == shown.count("<b>")
     assert "▲ [" in re.sub("<[^>]*>", "", shown)
 
 
@@ -338,9 +361,11 @@ def test_systems_of_a_benchmark_have_the_names_that_they_are_given(tmp_path):
     assert drawn[0] == drawn[1] == {"mine": "1", "plain": "2", "words": "3"}
     unnamed = weir.benchmark("brook-news", list(named.values()), ["nDCG@10"])
     assert "analyzer='" not in repr(weir.compare(unnamed))  # one name in all places
-    for wrong, says in (({"a=b": "bm25"}, "holds '='"), ({"a": "bm25", "b": "bm25"}, "a name for each")):
-        with pytest.raises(weir.WeirError, match=says):
-            weir.benchmark("brook-news", wrong)
+    assert [row.called for row in weir.benchmark("brook-news", {"k1=1.2": "bm25"}, ["nDCG@10"]).rows] == [
+        "k1=1.2"
+    ]
+    with pytest.raises(weir.WeirError, match="a name for each"):
+        weir.benchmark("brook-news", {"a": "bm25", "b": "bm25"})
 
 
 def test_a_benchmark_is_its_results_folder_where_one_is_asked_for(tmp_path):
@@ -348,7 +373,7 @@ def test_a_benchmark_is_its_results_folder_where_one_is_asked_for(tmp_path):
     kept = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"])
     for function in (weir.results, weir.report, weir.verify, weir.cite, weir.audits, weir.efficiency):
         assert repr(function(table)) == repr(function(tmp_path)), function
-        with pytest.raises(weir.WeirError, match=r"kept nothing is no folder; benchmark\(..., out="):
+        with pytest.raises(weir.WeirError, match=r"kept no folder; benchmark\(..., out="):
             function(kept)
 
 
@@ -370,10 +395,13 @@ def test_paper_keeps_a_title_with_its_chart_and_small_tables_readable():
 
 def marks_in(shown):
     """{what the first chart of some HTML says of a system: number of its colour}, in the order of its rows."""
-    first = shown.partition('<div class="weir-figure">')[2].partition("</div>")[0]
+    first = drawings(shown)[0]
     values = re.findall(r"(?:: |; )(\S+) [\d.]+ \[", first.partition("<desc>")[2].partition("</desc>")[0])
-    colours = re.findall(r'<path transform="translate\([\d. ]+\)" d="[^"]+" class="weir-[fh]-s(\d)"', first)
-    return dict(zip(values, colours[: len(values)], strict=True))
+    inks = re.findall(
+        r'<path transform="translate\([\d. ]+\)" d="[^"]+" fill="[^"]+" stroke="([^"]+)"', first
+    )
+    colours = [str(LIGHT.index(ink) + 1) for ink in inks[: len(values)]]
+    return dict(zip(values, colours, strict=True))
 
 
 def test_findings_on_one_collection_are_shown_at_once():
@@ -419,3 +447,65 @@ def test_warnings_name_the_line_of_the_user():
     assert [(level, after) for level, after in calls if level != "user_level()"] == [
         ("1", ")  # one place: each is said once")
     ]
+
+
+def test_scores_and_groups_of_them_are_drawn_as_they_are_printed():
+    scores = weir.evaluate(JUDGED, RUNS["old"], ["nDCG@10", "RR"])
+    grouped = scores.by({q: q[-1] for q in scores.queries.tolist()})
+    for one, charts in ((scores, 1), (grouped, 2)):
+        drawn = drawings(one.plot()._repr_html_())
+        assert len(drawn) == charts
+        assert all(f"{mean:.4f}" in "".join(drawn) for mean in scores.means().values())
+        assert all(f">{row[0].text}<" in "".join(drawn) for row in one.tables()[0].rows)
+
+
+def test_a_group_has_the_judged_share_of_its_own_queries():
+    scores = weir.evaluate(JUDGED, RUNS["old"], ["nDCG@10", "Judged@10"])
+    plain = weir.evaluate(JUDGED, RUNS["old"], ["nDCG@10"])
+    halves = {q: str(n % 2) for n, q in enumerate(scores.queries.tolist())}
+    for label, part in scores.by(halves).items():
+        assert plain.by(halves)[label].judged_at_10 == part.means()["Judged@10"]
+
+
+@pytest.mark.parametrize("measure", ["RR", "Judged@10"])
+def test_the_chart_of_a_difference_has_every_query_that_differs_in_the_colour_of_the_better(measure):
+    [one] = weir.diff(JUDGED, RUNS, measure=measure, top=1)
+    [chart] = weir.diff(JUDGED, RUNS, measure=measure, top=1).charts()
+    numbers = system_numbers(RUNS)
+    drawn = dict(zip(chart.rows, (i.system for i in chart.panels[0].intervals), strict=True))
+    assert drawn == {q: numbers.number(one.second) for q in one.won} | {
+        q: numbers.number(one.first) for q in one.lost
+    }
+
+
+def test_a_value_that_is_no_system_is_told_what_to_do_instead():
+    def of_texts(texts, task_name):
+        return [[1.0]] * len(texts)
+
+    for wrong, says in (
+        ({"old": {"q": {"d": 1.0}}}, "weir.evaluate"),
+        ([{"q": ["d"]}], "weir.compare"),
+        (weir.Run.of({"q": ["d"]}), "weir.evaluate"),
+        (SimpleNamespace(encode=of_texts), r"takes task_name beside texts.*from_mteb\(model\)"),
+    ):
+        with pytest.raises(weir.WeirError, match=says) as found:
+            weir.benchmark("brook-news", wrong)
+        assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("text", ["bm25", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)"])
+def test_a_system_without_documents_says_how_it_gets_them(text):
+    system = weir.parse_system(text)
+    with pytest.raises(weir.WeirError, match=r"system\.index\(documents\)\.search\(queries, k=10\)"):
+        system.search({"q": "text"})
+    with pytest.raises(AttributeError, match="no attribute 'serch'"):
+        _ = system.serch
+    assert not hasattr(system, "search")
+    assert copy.deepcopy(system) == pickle.loads(pickle.dumps(system)) == system
+
+
+def test_a_file_in_place_of_a_results_folder_is_told_what_reads_it(tmp_path):
+    (tmp_path / "SciFact.json").write_text("{}")
+    for function in (weir.results, weir.report, weir.compare):
+        with pytest.raises(weir.WeirError, match=r"found a file; expected .*weir data import reads files"):
+            function(tmp_path / "SciFact.json")

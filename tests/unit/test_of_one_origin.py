@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +18,11 @@ from tests.unit.cells import MANIFEST, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
-from weir.errors import BadValue
+from weir.errors import BadValue, FormatError
+from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
+from weir.plugins.bridges.export import write_annotated_runs, write_mteb_results
+from weir.stats.score_rows import system_notes
 
 QUERIES = [f"q{n}" for n in range(8)]
 FIRST = {q: {"a": 2.0, "b": 1.0} for q in QUERIES}
@@ -236,13 +241,127 @@ def test_why_explains_no_two_splits_by_a_rule_of_scoring(tmp_path):
 
 
 def test_rankings_of_another_depth_are_said_beside_measures_of_whole_rankings():
-    qrels = judged([1] * 8)
+    qrels = {q: {**grades, "n8": 1} for q, grades in judged([1] * 8).items()}
     deep = {q: {**row, **{f"n{n}": -n for n in range(1, 9)}} for q, row in SECOND.items()}
     notes = [note.text for note in weir.compare(qrels, FIRST, deep, measures=["AP", "nDCG@10"]).notes()]
     assert any(text.startswith("AP looks at whole rankings") for text in notes)
+    assert any(text.startswith("nDCG@10 looks deeper than the ") for text in notes)
+    kept = weir.compare(qrels, FIRST, deep, measures=["P@1"]).notes()
+    assert not any("deeper than" in note.text for note in kept)
     assert not any(
         "whole rankings" in note.text for note in weir.compare(qrels, FIRST, SECOND, measures="AP").notes()
     )
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=4, unique=True), st.integers(1, 4), st.integers(0, 9))
+def test_a_ranking_with_every_relevant_document_is_never_too_short(relevant, least, missed):
+    """Whoever returned more gained nothing; one relevant document that is missing, and it is said."""
+    qrels = {"q": dict.fromkeys(map(str, relevant), 1)}
+    short = {"q": {str(doc): -float(n) for n, doc in enumerate(dict.fromkeys([*relevant, *range(least)]))}}
+    deep = {"q": {str(doc): -float(doc) for doc in range(40)}}
+    assert depths_said(qrels, short, deep) == depths_said(qrels, deep, short) == []
+    short["q"].pop(str(relevant[missed % len(relevant)]))
+    assert depths_said(qrels, short, deep) != []
+
+
+def depths_said(qrels, first, second):
+    scores = {name: weir.evaluate(qrels, run, ["AP", "R@30"]) for name, run in (("a", first), ("b", second))}
+    return [
+        note.text
+        for note in system_notes(scores)
+        if "whole rankings" in note.text or "deeper than" in note.text
+    ]
+
+
+def test_a_cell_records_whether_it_found_every_relevant_document(tmp_path):
+    weir.benchmark("brook-facts", "bm25", ["AP"], out=tmp_path / "deep")
+    weir.benchmark("brook-facts", "bm25", ["AP", "R@2"], k=2, out=tmp_path / "cut")
+    [deep], [cut] = (list(finished_cells(tmp_path / name)) for name in ("deep", "cut"))
+    assert cut.whole is cut.origin.whole is False
+    assert deep.whole is (weir.evaluate("brook-facts", deep.run, "R@1000").mean("R@1000") == 1)
+
+
+RULES = [(own, depth, listed) for own in ("keep", "drop") for depth in (3, 20) for listed in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory):
+    """{rule: {system: its cell}} of a collection whose queries are documents, and the folder of each rule."""
+    place = tmp_path_factory.mktemp("ruled")
+    documents = {f"d{n}": f"word{n} word{n + 1} word{n % 4}" for n in range(16)}
+    queries = {f"d{n}": documents[f"d{n}"] for n in range(8)}
+    qrels = {q: {q: 1, f"d{n + 1}": 1, f"d{n + 4}": 1, f"d{n + 2}": 0} for n, q in enumerate(queries)}
+    candidates = {q: [q, *(f"d{m}" for m in range(n + 3, n + 8))] for n, q in enumerate(queries)}
+    cells = {}
+    for own, depth, listed in RULES:
+        collection = weir.Dataset.of(
+            documents, queries, qrels, name="kb", candidates=candidates if listed else None
+        )
+        out = place / f"{own}{depth}{listed}"
+        systems = ["bm25", "bm25(b=0.0)"]
+        weir.benchmark(collection, systems, ["R@10", "nDCG@10"], k=depth, drop_self=own == "drop", out=out)
+        for folder in out.glob("kb/bm25-*"):
+            if list(folder.glob("scores-*.json")):
+                record = read_record(folder / "stage.json")
+                cells.setdefault((own, depth, listed), {})[record.name] = folder
+    return cells
+
+
+@settings(max_examples=25)
+@given(chosen=st.lists(st.tuples(st.sampled_from(RULES), st.sampled_from(("bm25", "bm25(b=0.0)"))),
+                       min_size=2, max_size=5, unique=True))  # fmt: skip
+def test_cells_by_other_rules_of_a_collection_meet_in_no_statement_unsaid(ruled, tmp_path_factory, chosen):
+    """Self-matches kept or left out, few or many documents, candidates or none: refused, apart, or said."""
+    (one, name), (other, second) = chosen[:2]
+    pair = ruled[one][name], ruled[other][second]
+    for ask in (lambda: weir.gate(*pair, measures="R@10"), lambda: weir.diff(*pair, measure="R@10")):
+        if one[0] != other[0]:
+            with pytest.raises(BadValue, match="self_matches=drop"):
+                ask()
+            continue
+        result = ask()
+        notes = " ".join(map(str, (*result.notes(), result)))
+        assert ("ranked other documents, or other queries or candidates" in notes) == (one[2] != other[2])
+        assert ("looks no deeper" in notes) == (3 in (one[1], other[1]))
+
+    runs = [folder / "run.trec" for folder in pair]
+    for ask in (lambda: weir.fuse(runs, "rrf"), lambda: weir.migrate(*runs)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ask()
+        said = " ".join(str(one.message) for one in caught)
+        assert ("self-matches were left out" in said) == (one[0] != other[0])
+        assert ("ranked the same documents for other queries" in said) == (one[2] != other[2])
+
+    with pytest.raises(
+        FormatError, match=r"found rankings of a system; .* compared by naming that folder alone"
+    ):
+        weir.compare(*pair)
+
+    root = tmp_path_factory.mktemp("joined")
+    for rule, system in chosen:
+        folder = ruled[rule][system]
+        (root / "kb").mkdir(exist_ok=True)
+        for part in folder.parent.glob(f"{folder.name.split('-')[0]}*"):
+            if not (root / "kb" / part.name).exists():
+                shutil.copytree(part, root / "kb" / part.name)
+    rows = list(weir.results(root, "R@10"))
+    places = {row.dataset for row in rows}
+    assert len(places) == len({(own, listed) for (own, _, listed), _ in chosen})
+    for listed in (False, True):
+        kinds = {own for (own, _, of), _ in chosen if of == listed}
+        assert len(kinds) < 2 or sum("self-matches" in place for place in places) >= 2
+
+    # No result is exported over another one.
+    cells = by_split(finished_cells(root))
+    runs = write_annotated_runs(cells, root / "runs")
+    assert len(set(runs)) == len(cells)
+    try:
+        exported = write_mteb_results(cells, root / "mteb")
+    except BadValue:
+        assert len({own for (own, *_), _ in chosen}) == 2
+    else:
+        assert len(set(exported)) == len(cells)
 
 
 def test_rankings_of_unknown_depth_have_no_note_of_it():
@@ -399,3 +518,68 @@ def test_a_cell_of_another_collection_is_no_ranking_of_this_one(tmp_path, capsys
                 ask()
     assert main(["eval", str(mine), str(own), str(cell)]) == 2
     assert "two collections" in capsys.readouterr().err
+
+
+ANSWERED = {q: {"a": 2.0, "b": 1.0} for q in QUERIES}
+TOGETHER = {
+    "compare": lambda run: weir.compare(judged([1] * 8), ANSWERED, run, measures="RR"),
+    "diff": lambda run: weir.diff(judged([1] * 8), ANSWERED, run, measure="RR"),
+    "funnel": lambda run: weir.funnel_of_rankings(judged([1] * 8), ANSWERED, run),
+    "migrate": lambda run: weir.migrate(ANSWERED, run),
+    "orders": lambda run: weir.labels.rank_agreement(
+        judged([1] * 8), judged([0] * 8), runs={"a": ANSWERED, "b": run}, measure="RR"
+    ),
+    "abstention": lambda run: weir.abstention(run, weir.evaluate(judged([1] * 8), ANSWERED, "RR")),
+}
+
+
+@pytest.mark.parametrize("ask", TOGETHER.values(), ids=TOGETHER)
+def test_rankings_of_other_queries_meet_in_no_statement(ask):
+    with pytest.raises(BadValue):
+        ask({f"other {q}": ranking for q, ranking in ANSWERED.items()})
+    ask(dict(reversed(ANSWERED.items())))
+
+
+def test_a_migration_says_how_many_queries_each_side_answers():
+    few = {q: ANSWERED[q] for q in QUERIES[:3]}
+    said = [note.text for note in weir.migrate(ANSWERED, few).notes()]
+    assert said == ["new: 3 of 8 queries are answered, and all documents of the others count as gone or new"]
+    assert not weir.migrate(ANSWERED, ANSWERED).notes()
+    others = {"another": {"a": 1, "b": 0}, "q0": {"z": 1}}
+    said = [note.text for note in weir.migrate(ANSWERED, SECOND, labelled=[others]).notes()]
+    assert said[0] == "2 of 3 labels are of queries that neither ranking answers"
+    assert said[1].startswith("1 of 3 labels is of documents that weigh the same")
+
+
+@settings(max_examples=10)
+@given(numbers=st.lists(st.integers(0, 1), min_size=2, max_size=2))
+def test_scores_that_different_algorithms_computed_are_told_wherever_they_meet(
+    ruled, tmp_path_factory, numbers
+):
+    root = tmp_path_factory.mktemp("algorithms") / "kb"
+    root.mkdir()
+    pair = []
+    for number, (_, folder) in zip(numbers, sorted(ruled["keep", 20, False].items()), strict=True):
+        pair.append(shutil.copytree(folder, root / folder.name))
+        for path, record in records_in(pair[-1], "scores-*.json"):
+            made = {**record.declared, "measures": dict.fromkeys(record.declared["measures"], number)}
+            write_record(path, replace(record, declared=made))
+    for ask in (
+        lambda: weir.gate(*pair, measures="R@10"),
+        lambda: weir.compare(root.parent, measures="R@10"),
+        lambda: weir.results(root.parent),
+    ):
+        told = [note.text for note in ask().notes() if "different algorithms" in note.text]
+        assert any("measure R@10" in text for text in told) == (numbers[0] != numbers[1])
+
+
+def test_a_report_says_that_systems_were_asked_for_fewer_documents_than_a_measure_looks_at(ruled, tmp_path):
+    for rule, system in ((("keep", 20, False), "bm25"), (("keep", 3, False), "bm25(b=0.0)")):
+        folder = ruled[rule][system]
+        shutil.copytree(folder, tmp_path / "results" / "kb" / folder.name)
+    page, tables = tmp_path / "page.html", tmp_path / "tables"
+    wanted = ["report", tmp_path / "results", "-m", "R@10", "--no-audit", "-o", page, "--tables", tables]
+    assert main(list(map(str, wanted))) == 0
+    said = "k=3: rankings have at most 3 documents, and R@10 looks no deeper"
+    assert said in page.read_text(encoding="utf-8")
+    assert said in (tables / "scores.tex").read_text(encoding="utf-8")

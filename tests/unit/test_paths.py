@@ -18,7 +18,8 @@ from tests.unit.brooklet import write_collection
 from weir.api.auditing import expand_judgments
 from weir.cli.main import main
 from weir.core.frames import json_value
-from weir.datasets.load import load, names_collection
+from weir.datasets.load import load
+from weir.datasets.names import names_collection
 from weir.errors import BadValue, DownloadError, FormatError, NameNote, WeirError
 from weir.plugins.importing.references.hub import parts_of
 from weir.plugins.labels.api import (
@@ -269,7 +270,7 @@ def test_a_results_folder_is_all_its_rankings(results: Path, place: Path, monkey
         assert capsys.readouterr().out.count("bm25-") == 2
         with pytest.raises(BadValue, match="holds 2 rankings; name the folder of one: bm25-"):
             weir.evaluate(NAME + "/", folder)
-    with pytest.raises(FormatError, match="no finished cell"):
+    with pytest.raises(FormatError, match="no result of weir run"):
         weir.evaluate(NAME + "/", place / "other")
 
 
@@ -291,6 +292,7 @@ def zipped(folder: Path) -> Path:
     return target
 
 
+@pytest.mark.filterwarnings("ignore:no document that was returned is judged")
 @pytest.mark.parametrize("kind", ["folder", "zip", "above"])
 def test_of_several_collections_one_must_be_chosen(kind: str, tmp_path: Path):
     top = several(tmp_path / "cqadupstack", "android", "english")

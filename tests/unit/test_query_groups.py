@@ -187,7 +187,7 @@ def test_every_command_that_shows_scores_takes_groups(golden, capsys):
     ("text", "said"),
     [
         ("q1\ta\nq1\tb\n", "line 2: found query 'q1' in 'a' and 'b'"),
-        ("q1 a\n", "line 1: found 'q1 a'; expected a query and its group"),
+        ("q1 a\n", "line 1: found 'q1 a'; expected a query, a tab and its group"),
         ("q1\ta\tb\n", "line 1"),
         ("# nothing\n", "no query"),
         (b"\xff", "not UTF-8"),

@@ -265,7 +265,8 @@ def test_labels_of_queries_without_a_judgment_before_are_written_and_in_no_mean(
     assert both.items == alone.items
     assert weir.Qrels.load(tmp_path / "both.tsv").to_dict() == FULL
     assert [str(note).partition("/")[0] for note in both.notes()] == [
-        "note: qrels.tsv: 8 labels of queries that had no judgment before: in "
+        "note: qrels.tsv: 8 labels of queries that had no judgment before: in ",
+        "note: 1 label of queries that qrels.tsv does not have, such as 'elsewhere': left out",
     ]
     assert alone.notes() == ()
 
@@ -312,3 +313,14 @@ def test_the_first_sheet_needs_no_judgments(tmp_path, capsys):
     out = tmp_path / "judged.tsv"
     assert main(["labels", "relabel", str(sheet), str(none), str(run), "-o", str(out)]) == 0
     assert read_qrels(out).to_dict() == {"q1": {"d1": 1}}
+
+
+def test_new_judgments_of_documents_that_nothing_names_are_told(tmp_path):
+    (tmp_path / "q.qrels").write_text("q1 0 007 1\nq1 0 d2 0\n")
+    (tmp_path / "r.trec").write_text("q1 Q0 007 1 2.0 t\nq1 Q0 d3 2 1.0 t\n")
+    (tmp_path / "new.qrels").write_text("q1 0 7 1\nq1 0 d3 1\n")
+    result = weir.labels.relabel(
+        tmp_path / "new.qrels", tmp_path / "q.qrels", tmp_path / "r.trec", measure="AP"
+    )
+    said = " ".join(note.text for note in result.notes())
+    assert "1 judgment names 1 document that no ranking and no earlier judgment has: '7'" in said

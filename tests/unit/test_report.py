@@ -24,13 +24,14 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.shown import drawings
 from tests.unit.cells import MANIFEST, write_cell
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.cli.main import main
 from weir.core.charts import Intervals, Points, Spread
 from weir.core.colours import UNCOLOURED
 from weir.core.qrels import Origins
-from weir.core.rounding import percent, share_change, short_change, short_score, typeset
+from weir.core.rounding import percent, score, share_change, typeset, typeset_change
 from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
@@ -49,6 +50,7 @@ from weir.plugins.report.sections import (
     questions,
     said,
     seed_of_tests,
+    severities_counted,
     tie_span,
     ties_could_turn,
     turning_pairs,
@@ -125,9 +127,9 @@ def test_every_mean_of_the_grid_is_that_of_the_store(made, page, results):
     stored = [row for cell in finished_cells(results) for row in cell.rows]
     shown = [float(of["data-value"]) for tag, of in page.tags if tag == "td" and of.get("data-value")]
     for row in stored:
-        assert row.mean in shown, row
+        assert row.mean in shown or row.measure not in made.study.telling, row
     text = " ".join(page.texts)
-    assert all(short_score(row.mean) in text for row in stored)
+    assert all(score(row.mean) in text for row in stored)
 
 
 def test_every_value_of_every_query_is_packed(made, page, results):
@@ -171,12 +173,14 @@ def test_verdicts_and_ranks_are_those_of_compare(made, results):
     for section in made.sections:
         for _, statements in section.lists[:1]:
             for found in re.findall(
-                r"(\S.*) is better than bm25 on (\S+), by (\S+?),", "\n".join(map(str, statements))
+                r"^(\S.*) is better than bm25 on (\S+), by (\S+) \[.*\] of nDCG@10",
+                "\n".join(map(str, statements)),
+                re.MULTILINE,
             ):
                 pair = made.study.against(
                     next(c for c in comparisons if c.dataset == found[1]), of_label(made, found[0])
                 )
-                assert (pair.verdict, short_change(pair.difference)) == ("better", found[2])
+                assert (pair.verdict, typeset_change(pair.difference)) == ("better", found[2])
     assert heads
 
 
@@ -276,6 +280,95 @@ def test_runs_of_ones_own_are_audited_and_a_verdict_that_judgments_could_turn_is
     assert (question.severity, question.answer.head) == ("serious", "Yes.")
 
 
+def judged_alike(folder, missing: int) -> weir.Report:
+    """Of 40 queries `good` returns the relevant document first and `poor` never; beside it `good` returns documents
+    that nobody judged, `missing` a query.
+    """
+    qrels = {f"q{n}": {"d": 1, "x": 0} for n in range(40)}
+    runs = {
+        "good": {q: {"d": 9.0, **{f"u{n}": 1.0 - n / 20 for n in range(missing)}} for q in qrels},
+        "poor": {q: {"x": 1.0} for q in qrels},
+    }
+    lines = "".join(f"{q},{d},{g}\n" for q, of in qrels.items() for d, g in of.items())
+    (folder / "judged.csv").write_text("query,doc_id,grade\n" + lines)
+    for name, run in runs.items():
+        rows = "".join(f"{q},{d},{s}\n" for q, of in run.items() for d, s in of.items())
+        (folder / f"{name}.csv").write_text("query,doc_id,score\n" + rows)
+    systems = [f'run("{folder}/{name}.csv")' for name in runs]
+    weir.benchmark(folder / "judged.csv", systems, ["nDCG@10"], out=folder / "out")
+    return weir.report(folder / "out")
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3, 9])
+def test_whether_unjudged_documents_decide_is_told_by_the_score_bounds(tmp_path, missing):
+    """The shares of judged documents differ, and no judgment of the others makes the poor one better."""
+    made = judged_alike(tmp_path, missing)
+    assert not turning_pairs(made.study, made.audits)
+    [question] = [one for one in made.questions if one.question == "Could unjudged documents decide it?"]
+    few = missing >= 3
+    assert question.answer.head == ("Any score, if not their order." if few else "No.")
+    assert "keep their order by nDCG@10" in question.answer.text
+    unlike = [
+        f for one in made.audits for f in one.findings if "whatever the unjudged ones are" in f.statement
+    ]
+    assert bool(unlike) == (missing > 0)
+    without = weir.report(tmp_path / "out", audit=False)
+    [perhaps] = [one for one in without.questions if one.question == question.question]
+    assert perhaps.answer.head == ("Perhaps." if missing else "The systems are judged alike.")
+
+
+def test_what_the_audit_could_not_look_at_is_said(tmp_path):
+    made = judged_alike(tmp_path, 1)
+    skipped = {name for one in made.audits for name, _ in one.left_out}
+    assert {"texts", "duplicates"} <= skipped
+    findings = next(section for section in made.sections if section.name == "audit")
+    assert f"Not looked at: {len(skipped)} checks, for want of documents" in findings.lead
+    whole = [one for one in made.questions if one.question == "Are judgments and texts whole?"]
+    assert all(one.severity != "checked" and "dangling judgments" in one.answer.text for one in whole)
+
+
+def test_the_head_of_the_page_counts_what_its_sections_hold(made):
+    page = made.to_html()
+    head = page.partition('class="weir-tallies"')[2].partition("</section>")[0]
+    said = {
+        target: (int(count), [int(n) for n in re.findall(r"</svg>(\d+) ", line)])
+        for target, count, line in re.findall(r'<p><a href="#(\w+)">(\d+) .*?</a>(.*?)</p>', head)
+    }
+    found = [one for audit in made.audits for one in audit.findings]
+    assert {name: count for name, (count, _) in said.items()} == {
+        "reviewer": len(made.questions),
+        "audit": len(found),
+    }
+    assert all(sum(parts) == count for count, parts in said.values())
+    lead = next(section.lead for section in made.sections if section.name == "audit")
+    assert severities_counted(one.severity for one in found) in lead
+
+
+def test_conclusions_name_measure_and_interval_and_what_other_measures_tell_apart(tmp_path):
+    """`good` finds as many documents as bm25 among the first ten, and more of them deeper."""
+    qrels = {f"q{n}": {"a": 1, "b": 1, "c": 1} for n in range(30)}
+    filler = {f"x{n}": 5.0 - n / 10 for n in range(10)}
+    runs = {
+        "bm25": {q: {"a": 9.0, **filler} for q in qrels},
+        "good": {
+            q: {"a": 9.0, **filler, "b": 1.0} | ({"c": 0.5} if n % 2 else {}) for n, q in enumerate(qrels)
+        },
+        "poor": {q: filler if n % 3 else {"a": 9.0, **filler} for n, q in enumerate(qrels)},
+    }
+    for name, run in runs.items():
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": name}}
+        write_cell(tmp_path / "one" / name, run, manifest, ("nDCG@10", "R@20"), qrels)
+    statements = list(map(str, concluded(weir.report(tmp_path, audit=False).study)))
+    assert any(
+        re.match(r"poor is worse than bm25 on one, by −\S+ \[−\S+, −\S+\] of nDCG@10", s) for s in statements
+    )
+    [alone] = [s for s in statements if s.startswith("By ")]
+    assert re.match(
+        r"By R@20, good is better than bm25 on one, by \+0.5000 \[\+\S+, \+\S+\], where nDCG@10 does not",
+        alone,
+    )
+
+
 def test_a_sceptic_is_answered(made):
     asked = {one.question: one for one in made.questions}
     assert asked["Does R@100 say anything here?"].severity == "serious"
@@ -293,7 +386,7 @@ def test_the_short_text_has_thirty_lines_at_most(made, results, capsys):
     assert capsys.readouterr().out.rstrip("\n") == text
     whole = made.study.ranking_comparison("nDCG@10")
     for one in whole.standings:
-        assert f"| {short_score(one.mean)} |" in text
+        assert f"| {score(one.mean)} |" in text
 
 
 def test_tables_and_figures_are_written(results, tmp_path, capsys):
@@ -314,7 +407,7 @@ def test_a_notebook_shows_conclusions_and_charts_and_folds_the_rest(made):
     for _, statements in made.sections[0].lists:
         for one in statements:
             assert f"<strong>{html.escape(one.head)}</strong>" in shown
-    assert shown.count("<svg") == len(made.charts())
+    assert len(drawings(shown)) == len(made.charts())
     folds = re.findall(r"<summary>(.*?)</summary>", shown)
     open_sections = {"Leaderboard", "Collections and systems", "Quality against time"}
     titles = [section.title for section in made.sections[1:]]
@@ -472,8 +565,8 @@ def test_conclusions_say_where_the_order_of_ties_could_turn_them(tmp_path):
     assert not ties_could_turn(made.study, comparison, "firm", "poor")
     [tied] = [str(s) for s in not_concluded(made.study) if s.head.startswith("The order of")]
     assert tied == (
-        "The order of coarse and firm on one: in some order of tied documents coarse has 0.250, in another 0.750; "
-        "firm has 0.500."
+        "The order of coarse and firm on one: in some order of tied documents coarse has 0.2500, in another 0.7500; "
+        "firm has 0.5000."
     )
     said_of = {name: [str(s) for s in concluded(made.study) if name in s.head] for name in ("firm", "poor")}
     for name, statements in said_of.items():
@@ -620,6 +713,52 @@ def test_what_a_system_was_trained_on_is_known_or_said_to_be_unknown(system, col
     assert trained_on(system) == collections
 
 
+@pytest.mark.parametrize(
+    ("datasets", "head", "severity"),
+    [
+        (["nq"], "Yes, on nq.", "caution"),
+        (["scifact"], "Not by name.", "note"),
+        (["my-shop"], "Not known.", "note"),
+        (["scifact", "my-shop"], "Not by name.", "note"),
+    ],
+)
+def test_whether_a_model_was_trained_on_these_data_says_that_names_were_compared(
+    tmp_path, datasets, head, severity
+):
+    """A tick would say that texts were compared."""
+    folder = synthetic(tmp_path, {(name, 'dense("minilm")'): 0.5 for name in datasets})
+    answered = weir.report(folder, audit=False).questions
+    [found] = [one for one in answered if one.question == "Was a model trained on these data?"]
+    assert (found.answer.head, found.severity) == (head, severity)
+    assert "Names of collections were compared, not their texts." in found.answer.text
+    assert ("my-shop is no published collection" in found.answer.text) == ("my-shop" in datasets)
+
+
+def test_a_measure_that_is_one_by_construction_everywhere_is_not_drawn(results):
+    whole = weir.report(results, audit=False, datasets=["brook-facts"], measures=["nDCG@10", "R@100"])
+    [section] = [one for one in whole.sections if one.name == "baseline"]
+    assert len(section.charts) == 1
+    assert any("Not drawn: R@100, which is 1 here" in note for note in section.notes)
+    assert {row.measure for row in whole.study.rows} == {"nDCG@10", "R@100"}  # its numbers stay in tables
+    assert 'data-measure="R@100"' not in whole.to_html()
+    [alone] = [
+        one
+        for one in weir.report(results, audit=False, datasets=["brook-facts"], measures=["R@100"]).sections
+        if one.name == "baseline"
+    ]
+    assert len(alone.charts) == 1  # if there is nothing else
+
+
+def test_a_section_on_one_collection_of_several_says_why(made, results):
+    reasons = {"cost": "which has most documents", "lengths": "the collection with most queries",
+               "open": "which has most documents"}  # fmt: skip
+    leads = {one.name: one.lead for one in made.sections}
+    assert {name: reason in leads[name] for name, reason in reasons.items()} == dict.fromkeys(reasons, True)
+    single = weir.report(results, audit=False, datasets=["brook-facts"])
+    assert not any(" most " in one.lead for one in single.sections)
+    assert "It begins with brook-facts, the first of the results." in made.to_html()
+
+
 def test_every_model_was_trained_on_collections_of_the_catalogue():
     assert {name for card in cards() for name in card.trained_on} <= set(catalogue.collection_names())
 
@@ -674,7 +813,7 @@ def test_what_rounds_to_zero_is_zero_and_minus_signs_are_real(made, results, tmp
     text = html.unescape(made.to_html())
     shown = re.sub(r"<script.*?</script>|<svg [^>]*>", "", text, flags=re.S)
     assert not re.search(r"(?<!\w)[+−-]0\.000+\b|[ \[]-\d", shown)
-    assert (short_change(-0.0004), short_change(0.0), short_change(-0.0006)) == ("0", "0", "−0.001")
+    assert (typeset_change(-0.00004), typeset_change(0.0), typeset_change(-0.00006)) == ("0", "0", "−0.0001")
     assert (share_change(0.9999), share_change(0.98)) == ("0%", "-2.0%")
     assert typeset("x - y [-0.0000, +0.0010] +0.00001") == "x - y [0, +0.0010] +0.00001"
     assert typeset("by -0.05 of nDCG@10, 0.1-0.2, -d x") == "by −0.05 of nDCG@10, 0.1-0.2, -d x"

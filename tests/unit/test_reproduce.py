@@ -88,6 +88,20 @@ def test_a_system_that_claims_nothing_may_be_taken_for_a_model(tmp_path):
     assert [(c.outcome, c.decimals) for c in found] == [("reproduced", 5)]
 
 
+def test_one_model_is_compared_with_one_system(tmp_path, capsys):
+    cell(tmp_path, "a", {"nDCG@10": 0.6789}, system="bm25(k1=7.0)")
+    cell(tmp_path, "b", {"nDCG@10": 0.6789}, system="bm25(k1=8.0)")
+    assert main(["study", "reproduce", str(tmp_path), "--published", "minilm-l6 v2"]) == 2
+    assert "would be compared with 2 systems (bm25(k1=7.0), bm25(k1=8.0))" in capsys.readouterr().err
+    assert len(reproduce(tmp_path, "minilm-l6 v2", systems=["bm25(k1=7.0)"])) == 1
+
+
+def test_a_published_measure_of_other_settings_is_named(tmp_path, capsys):
+    cell(tmp_path, "a", {"R": 0.9}, system="bm25(k1=7.0)")
+    assert main(["study", "reproduce", str(tmp_path)]) == 0
+    assert "scifact: R is not published; R@100" in capsys.readouterr().out
+
+
 def test_a_collection_of_another_size_is_not_the_published_one(tmp_path, capsys):
     cell(tmp_path, "a", {"nDCG@10": 0.6789}, queries=299)
     assert {c.outcome for c in reproduce(tmp_path)} == {"other data"}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import weir
+from tests.shown import drawings
 from weir.api.charts import CHARTS
 from weir.api.result_set import KINDS, ResultSet
 from weir.core.charts import svg
@@ -99,7 +100,16 @@ def test_every_kind_with_charts_draws_its_example(name):
     for chart in results.charts():
         root = ElementTree.fromstring(svg(chart))
         assert root.find("{http://www.w3.org/2000/svg}desc") is not None
-    assert "<svg" in results.plot()._repr_html_()
+    assert drawings(results.plot()._repr_html_())
+
+
+@pytest.mark.parametrize("name", ["compare", "diff", "gate", "power", "why", "audit", "factors", "agree"])
+def test_one_result_alone_prints_as_its_tables(name):
+    kind = KINDS.get(name)
+    one = example(kind.of)
+    assert repr(one) == repr(ResultSet(kind, (one,)))
+    assert "</" in one._repr_html_()
+    assert "(" + next(iter(fields(kind.of))).name + "=" not in repr(one)
 
 
 def test_a_text_form_takes_no_path():

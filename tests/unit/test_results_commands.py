@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weir
@@ -23,7 +24,7 @@ from weir.core.run import Run
 from weir.core.tables import display_width
 from weir.errors import RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import ORDER, GridOrder, finished_cells, keep_order, of_systems
+from weir.experiment.results import ORDER, GridOrder, current_cells, finished_cells, keep_order, of_systems
 from weir.measures import score_run
 from weir.stats.score_rows import BEST, result_rows, row_notes
 
@@ -109,7 +110,9 @@ def test_a_system_goes_by_the_beginning_of_its_name_where_that_is_one(results, c
     for command in (["results", results], ["compare", results], ["gate", results, results]):
         assert main([*map(str, command), "-s", "bm"]) == 2
         assert f"bm is the beginning of 2 systems: bm25, {TUNED}; name one" in capsys.readouterr().err
-    assert main(["gate", str(results), str(results), "-s", "r", "-m", "nDCG@10"]) == 0
+    assert (
+        main(["gate", str(results), str(results), "-s", "r", "-m", "nDCG@10"]) == 3
+    )  # few queries, and one system
 
 
 def test_the_name_of_a_cell_in_tables_chooses_that_cell_alone(tmp_path):
@@ -346,6 +349,53 @@ def test_results_stand_in_the_order_that_was_asked_for(tmp_path):
     keep_order(at, ["d"], ["rm3", "bm25"])
     assert GridOrder.read(at) == GridOrder(("c", "d"), ("bm25", "rm3"))
     assert finished_cells(at)[0].system == "bm25"
+
+
+def test_names_given_to_systems_are_kept_with_their_results(tmp_path):
+    """A label names one system of the folder: the last that was given it."""
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    weir.benchmark(folder, {"mine": "rm3", "bm25": "bm25"}, "nDCG@10", out=at)
+    assert [one.called for one in current_cells(finished_cells(at))[0]] == ["mine", "bm25"]
+    compared = weir.compare(at)
+    assert {pair.first for pair in compared[0].pairs} | {pair.second for pair in compared[0].pairs} == {
+        "mine",
+        "bm25",
+    }
+    assert "mine is rm3" in [note.text for note in compared.notes()]
+    assert [row.called for row in weir.results(at, systems=["mine"])] == ["mine"]
+    weir.benchmark(folder, {"mine": 'bm25("elastic")'}, "nDCG@10", out=at)
+    assert [one.called for one in current_cells(finished_cells(at))[0]] == ["rm3", "bm25", "mine"]
+    assert {row.called for row in weir.results(at, labels=["old=rm3"])} == {"old", "bm25", "mine"}
+    keep_order(at, labels={"rm3": "bm25"})  # the name of another system of the folder
+    assert [one.called for one in current_cells(finished_cells(at))[0]] == ["rm3", "bm25", "mine"]
+
+
+class LengthModel:
+    """An encoder without a version."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def encode(self, texts):
+        angles = np.array([len(text) % self.most for text in texts]) / self.most
+        return np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+
+
+def test_results_of_two_objects_of_one_name_are_told(tmp_path):
+    """Without a version nothing else tells models apart: a mean would mix them in silence."""
+    first, other, at = (
+        write_collection(tmp_path / "c"),
+        write_collection(tmp_path / "d"),
+        tmp_path / "results",
+    )
+    whole = weir.benchmark([first, other], {"mine": LengthModel(7)}, "nDCG@10", out=at)
+    assert not any("version" in note.text for note in whole.notes())
+    weir.benchmark(other, {"mine": LengthModel(5)}, "nDCG@10", out=at)
+    told = [note.text for note in weir.results(at).notes()]
+    assert any(
+        text.startswith("mine has no version, and 2 objects of that name answered (c, d)") for text in told
+    )
+    assert any("its rankings replaced an earlier object's of this name" in text for text in told)
 
 
 def test_what_differs_in_k_alone_is_one_system(tmp_path, capsys):

@@ -23,7 +23,7 @@ from weir.plugins.questions.decision import decide, decision_of
 from weir.plugins.questions.gate_looks import look, read_seen, sequential_gates
 from weir.stats.compare import ScoreTable
 from weir.stats.gate import GateRules
-from weir.stats.sequential import BETS, by_lot, confidence_sequence, e_values, lower_bounds
+from weir.stats.sequential import BETS, by_lot, e_values, first_at, lower_bounds
 
 DIFFERENCES = st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=30).map(np.array)
 
@@ -64,14 +64,11 @@ def test_a_bound_is_the_largest_mean_that_was_ever_refuted(differences, level):
 
 def test_bounds_of_many_queries_are_carried_and_the_last_is_exact():
     d = np.random.default_rng(0).normal(0.05, 0.2, 1000).clip(-1, 1)
-    found = confidence_sequence(d)
-    assert found.low[-1] == pytest.approx(max(lower_bounds(d[:n], 0.975)[-1] for n in (990, 1000)))
-    assert (found.verdict, found.low[-1] > 0) == ("better", True)
-    assert found.decided == 1 + int(np.flatnonzero(found.e_values >= 20)[0])
-    worse = confidence_sequence(-d)
-    assert (worse.verdict, worse.decided) == ("worse", found.decided)
-    assert np.array_equal(worse.high, -found.low)
-    assert confidence_sequence(np.zeros(50)).verdict == "undecided"
+    last = lower_bounds(d, 0.975)[-1]
+    assert last == pytest.approx(max(lower_bounds(d[:n], 0.975)[-1] for n in (990, 1000)))
+    assert last > 0
+    assert first_at(e_values(d), 20) == 1 + int(np.flatnonzero(e_values(d) >= 20)[0])
+    assert first_at(e_values(-d), 20) is first_at(e_values(np.zeros(50)), 20) is None
 
 
 @pytest.mark.parametrize("values", [[], [1.1], [np.nan], [0.0, -2.0]])

@@ -78,6 +78,19 @@ def test_features_tell_queries_apart_and_each_query_is_in_one_group():
     assert names >= {"question word", "length", "topic"}
 
 
+@given(st.integers(6, 40), st.integers(1, 40), st.randoms(use_true_random=False))
+def test_a_column_with_nearly_as_many_values_as_queries_groups_nothing(queries, values, random):
+    column = [n % values for n in range(queries)]
+    random.shuffle(column)
+    texts = {f"q{n}": {"text": f"boots {n % 3}", "searches": one} for n, one in enumerate(column)}
+    subject = Subject("shop", None, Queries.of(texts), Qrels.of({name: {"d": 1} for name in texts}))
+    found = {groups.name: groups for groups in feature_groups(subject)}
+    singles = sum(column.count(one) == 1 for one in set(column))
+    assert ("searches" in found) == (len(set(column)) >= 2 and 2 * singles <= len(set(column)))
+    if "searches" in found:
+        assert len(found["searches"]) == len(set(column))
+
+
 def test_planted_leaks_are_found_by_the_way_in_which_they_were_planted():
     long = " ".join(f"word{i}" for i in range(20))
     queries = Queries.of({"a": "What is a weir?", "b": " what is  A WEIR?", "c": f"new {long}", "d": "clean"})

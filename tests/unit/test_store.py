@@ -317,7 +317,7 @@ def test_a_copy_of_documents_and_their_store_is_read_once_and_not_built_again(tm
     copied = CollectionPart(tmp_path / "copy" / part.path.name)
     monkeypatch.setattr(corpus_store, "_build", pytest.fail)
     assert open_corpus(copied).fingerprint == first
-    monkeypatch.setattr(corpus_store, "_content_hash", pytest.fail)
+    monkeypatch.setattr(corpus_store, "content_hash_of", pytest.fail)
     assert open_corpus(copied).fingerprint == first
 
 

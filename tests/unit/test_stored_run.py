@@ -11,6 +11,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import QRELS, write_collection
+from weir.cli.main import main
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
@@ -51,6 +52,38 @@ def test_it_scores_as_the_file_does_and_its_key_is_its_content(tmp_path, first):
     assert weir.parse_system(f'run("{copy.as_posix()}")').describe() != key  # other bytes
     weir_file(first, RANKINGS | {"q2": {"d3": 1.0}})
     assert weir.parse_system(name).describe() != key
+
+
+@pytest.mark.filterwarnings("default:.*known by their texts")
+def test_queries_may_go_by_their_texts_wherever_a_collection_is_known(tmp_path, first, capsys):
+    """As in a table that was judged before it was imported; an identifier among them, or two equal texts, say no."""
+    folder = write_collection(tmp_path / "mine")
+    texts = weir.load(folder).queries.to_dict()
+    named = {
+        f" {texts[query]}" if query == "q2" else texts[query]: ranking
+        for query, ranking in RANKINGS.items()
+        if query in texts
+    }
+    by_text = weir_file(tmp_path / "by-text.json", named)
+    expected = weir.evaluate(folder, first, ["nDCG@10", "AP"]).means()
+    with pytest.warns(RankingWarning, match=f"{len(named)} of {len(named)} queries are known by their texts"):
+        assert weir.evaluate(folder, by_text, ["nDCG@10", "AP"]).means() == expected
+    for command in (
+        ["eval", folder, by_text],
+        ["compare", folder, first, by_text],
+        ["why", folder, first, by_text],
+    ):
+        assert main(list(map(str, [*command, "-m", "nDCG@10"]))) == 0
+        assert f"{expected['nDCG@10']:.4f}" in capsys.readouterr().out
+    with pytest.warns(RankingWarning, match="known by their texts"):
+        found = Experiment([folder], [f'run("{by_text.as_posix()}")'], ["nDCG@10"]).execute(tmp_path / "out")
+    assert next(iter(rows(found).values())) == expected["nDCG@10"]
+    weir_file(by_text, named | {"q1": {"d1": 1.0}})
+    assert weir.evaluate(folder, by_text, ["nDCG@10"]).means() != expected
+    ids, run = weir.Queries.of({"a": "same", "b": "same"}), weir.Run.of({"same": {"d1": 1.0}})
+    assert run.by_identifier(ids) is run
+    ids, run = weir.Queries.of({"a": "one", "b": "two"}), weir.Run.of({"c": {"d1": 1.0}})
+    assert run.by_identifier(ids) is run
 
 
 @pytest.mark.parametrize("suffix", [".trec", ".json", ".csv", ".trec.gz"])

@@ -23,13 +23,13 @@ def brook():
 
 
 def test_a_subset_holds_the_judged_documents_of_its_queries_and_nothing_twice(brook):
-    found = chosen(brook, len(brook.corpus) // 2)
-    assert len(found.docs) == len(brook.corpus) // 2 == len(np.unique(found.docs))
-    names = set(brook.corpus.ids.take(found.docs).tolist())
-    for query in brook.queries.ids.take(found.queries).tolist():
+    docs, queries = chosen(brook, len(brook.corpus) // 2)
+    assert len(docs) == len(brook.corpus) // 2 == len(np.unique(docs))
+    names = set(brook.corpus.ids.take(docs).tolist())
+    for query in brook.queries.ids.take(queries).tolist():
         assert {d for d in brook.qrels.to_dict()[query] if d in set(brook.corpus.ids)} <= names
-    other = chosen(brook, len(brook.corpus) // 2, seed=2)
-    assert (other.docs.tolist(), other.queries.tolist()) != (found.docs.tolist(), found.queries.tolist())
+    others = chosen(brook, len(brook.corpus) // 2, seed=2)
+    assert [numbers.tolist() for numbers in others] != [docs.tolist(), queries.tolist()]
     for size, said in ((len(brook.corpus), "is none"), (0, "is none"), (1, "of no query")):
         with pytest.raises(BadValue, match=said):
             chosen(brook, size)

@@ -58,7 +58,7 @@ def odd(tmp_path_factory) -> Path:
 
 def said(capsys, *arguments: object) -> str:
     """What a command says on both outputs."""
-    assert main(list(map(str, arguments))) in (0, 1)
+    assert main(list(map(str, arguments))) in (0, 1, 3)
     captured = capsys.readouterr()
     return captured.out + captured.err
 
@@ -75,9 +75,18 @@ def test_another_collection_than_the_published_one_is_said_wherever_its_scores_s
         ("study", "reproduce", partly),
         ("why", cell, "--published", "Anserini BM25 flat"),
         ("audit", partly),
+        ("study", "cite", partly),
+        ("study", "efficiency", partly),
+        ("gate", partly, partly),
     ):
         assert OTHER in said(capsys, *command), command
     assert {one.outcome for one in weir.reproduce(partly) if one.published} == {"other data"}
+
+    # On a leaderboard it has a name of its own, and no task, domain or licence of the published one.
+    weir.pack_results(partly, partly.parent / "packs" / "own.zip")
+    site = weir.leaderboard(partly.parent / "packs", partly.parent / "site", places={"scifact": data})
+    assert {row.dataset for row in site.rows} == {"scifact (not as published)"}
+    assert all(board.filter.endswith(("all collections", "not in the catalogue")) for board in site.boards)
     assert "(here)" not in said(capsys, "report", partly, "--published", "BEIR paper")
 
 

@@ -65,6 +65,8 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
         ("q\td\t1\nq\te\t\n", "line 2: found an empty column"),
         ("q1\td\thigh\nq1\te\t1\n", "line 1: found the grade 'high'"),
         ("q 0 d 1\nq 0 e 1\nq 0 d 2\n", "line 3: found grade 2 for a pair that line 1 gives grade 1"),
+        ("q d 0 1\nq e 0 0\n", "found the document '0' in every line, beside a second column that varies"),
+        ("q d Q0 1\nr e Q0 1\n", "found the document 'Q0' in every line"),
         ('{"q": {"d": 1e5}}', "the grade is beyond ±16384"),
     ],
 )

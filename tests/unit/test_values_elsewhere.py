@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
@@ -22,6 +23,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.formats import BY_SUFFIX
 from weir.files.runs import run_name
 from weir.files.score_files import VALUE_COLUMNS, read_values, values_csv
+from weir.stats.resampling import intervals
 
 NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=6)
 VALUES = st.floats(-1e6, 1e6) | st.just(math.nan)
@@ -91,12 +93,68 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
         ("system,measure,query,value\na,AP,q1,1\na,AP,q1,1\n", "twice for a"),
         ("system,measure,query,value\na,AP,q1,1\na,RR,q2,1\n", "RR has other queries than AP"),
         ("dataset,system,measure,query,value\nx,a,AP,q1,1\ny,a,AP,q1,1\n", "a second dataset, y"),
+        ("system,measure,query,value,value\na,AP,q1,1,0\n", "two columns named value"),
+        ("system,measure,query,value,split\na,AP,q1,1,dev\na,AP,q2,1,test\n", "a second split, test"),
     ],
 )
 def test_another_table_of_values_is_refused_with_what_was_found(text, said, tmp_path):
     (tmp_path / "values.csv").write_text(text)
     with pytest.raises(FormatError, match=said):
         read_values(tmp_path / "values.csv")
+
+
+@pytest.mark.parametrize(("mean", "kept"), [("0.500", False), ("0.9", True)])
+def test_means_that_trec_eval_prints_are_no_query(tmp_path, mean, kept):
+    """A query may be called all; one whose values are the means of the others is none."""
+    rows = [
+        f"{system},AP,{query},{value}"
+        for system in "ab"
+        for query, value in (("q1", 0.2), ("q2", 0.8), ("all", mean))
+    ]
+    (tmp_path / "values.csv").write_text("\n".join(["system,measure,query,value", *rows]) + "\n")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = read_values(tmp_path / "values.csv")
+    assert [("all" in of.to_dict()["AP"]) for of in found.values()] == [kept, kept]
+    assert [str(one.message).partition(": ")[2] for one in said] == [
+        "not read: 2 rows of the means over 'all' queries"
+    ] * (not kept)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["0.5", "0,5", "1", "x", ""]), max_size=2), min_size=1, max_size=5),
+    st.lists(st.sampled_from(["note", "lowest"]), max_size=2, unique=True),
+)
+def test_each_cell_of_a_table_of_values_is_read_told_or_refused(rows, more):
+    header = ["system", "measure", "query", "value", *more]
+    lines = [",".join(["a", "AP", f"q{n}", *cells]) for n, cells in enumerate(rows)]
+    text = "\n".join([",".join(header), *lines]) + "\n"
+    whole = list(csv.reader(io.StringIO(text)))[1:]
+    with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        path = Path(folder) / "values.csv"
+        path.write_text(text, encoding="utf-8")
+        try:
+            found = read_values(path)["a"].to_dict()["AP"]
+        except FormatError:
+            assert any(len(row) != len(header) or row[3] == "x" for row in whole)
+            return
+    assert all(len(row) == len(header) for row in whole)
+    read = {row[2]: math.nan if row[3] == "" else float(row[3]) for row in whole}
+    assert repr(found) == repr(read)
+    assert [name for name in more if name in str([one.message for one in caught])] == more
+
+
+@settings(max_examples=30)
+@given(st.floats(1.01, 100), st.booleans())
+def test_values_that_a_measure_cannot_have_meet_in_no_interval_or_verdict(scale, negative):
+    one = {f"q{n}": (n + 1) / 9 * scale * (-1) ** negative for n in range(9)}
+    scores = weir.Scores.from_dict({"nDCG@10": one})
+    [row] = (r for r in intervals(scores))
+    assert row.low <= row.mean <= row.high
+    for ask in (weir.compare, lambda named: weir.power({"q": {"d": 1}}, *named.values())):
+        with pytest.raises(BadValue, match="values lie within 0 to 1"):
+            ask({"a": scores, "b": scores})
 
 
 def test_known_values_are_compared_as_the_refusal_of_dicts_says():

@@ -21,7 +21,8 @@ INDEX, FEW_SEARCH = "sparse index", "sparse search"
         ('rrf(bm25, dense("minilm"))', (INDEX, FEW_SEARCH, "dense search")),
         ('bm25 >> score(colbert("colbert"))', (INDEX, FEW_SEARCH, "late search")),
         ("chunked(bm25)", (INDEX, FEW_SEARCH)),
-        ('splade("splade")', (INDEX, FEW_SEARCH)),
+        ('splade("splade")', (INDEX, FEW_SEARCH, "term weights")),
+        ('unicoil("unicoil")', (INDEX, FEW_SEARCH)),
     ],
 )
 def test_what_a_system_uses_is_told_by_its_name(name, found):

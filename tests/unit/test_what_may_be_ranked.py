@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.brooklet import QRELS, QUERIES, write_collection
 from weir import load
+from weir.api.collection_notes import restriction_notes
 from weir.cli.main import main
 from weir.core.corpus import Queries
 from weir.core.run import Run
@@ -54,6 +55,18 @@ def made(folder: Path, results: Path, system: str) -> tuple[dict[str, list[str]]
     return {q: list(row) for q, row in run.to_dict().items()}, {
         line["query"]: line["value"] for line in lines
     }
+
+
+def test_relevant_documents_that_no_ranking_may_have_are_counted(tmp_path):
+    """d1 is excluded for q1, d3 for q2; d4 is a candidate of q1, d1 none of d4."""
+    said = SAID | {"d4": {"candidates": ["d2"]}}
+    [note] = [
+        n.text for n in restriction_notes(load(collection(tmp_path / "mine", said))) if "barred" in n.text
+    ]
+    assert note.startswith("mine: 3 of 4 relevant documents are barred from the rankings")
+    assert note.endswith("the first 'd1' for query 'q1'")
+    fair = {"q1": {"candidates": ["d4", "d2", "d1"], "excluded": ["d2"]}}
+    assert not [n for n in restriction_notes(load(collection(tmp_path / "fair", fair))) if "barred" in n.text]
 
 
 def keys(folder: Path) -> tuple[str, str]:

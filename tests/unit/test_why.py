@@ -209,8 +209,8 @@ def test_a_gap_that_self_matches_make_is_found(tmp_path):
     assert found.unexplained == 0
     assert [d.setting for d in found.settings] == ["self_match"]
     text = shown("why", [found])
-    assert "explained: self-match: with dropped the gap closes" in text
-    assert "rankings: 2 of 3 queries that both answer begin with the same ten documents" in text
+    assert "explained: self-match: with dropped, the gap is" in text
+    assert "rankings: 2 of 3 queries that both answer begin with the same ten documents in one order" in text
 
 
 def test_shares_are_of_the_gap_and_each_change_is_made_alone(tmp_path):

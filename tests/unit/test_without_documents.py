@@ -84,3 +84,57 @@ def test_where_no_answer_has_the_shape_few_are_asked_for_again(imported, tmp_pat
 def test_an_address_in_place_of_a_system_is_told_how_a_server_is_named():
     with pytest.raises(BadValue, match=r'a server is described in a file: http\("search.toml"\)'):
         weir.system("http://localhost:8123/search")
+
+
+def test_a_folder_of_judgments_alone_stands_wherever_a_file_of_them_does(tmp_path, monkeypatch, capsys):
+    """With and without queries and documents beside the judgments, alone and in a results folder of several."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name / "qrels").mkdir(parents=True)
+        judged = [f"q{n} 0 d{n % 3} {n % 2}" for n in range(12)]
+        (tmp_path / name / "qrels/test.tsv").write_text("\n".join(judged) + "\n")
+    for name, step in (("a", 2), ("b", 3)):
+        lines = [f"q{n} Q0 d{(n + r) % step} {r + 1} {9 - r} {name}" for n in range(12) for r in range(2)]
+        (tmp_path / f"{name}.trec").write_text("\n".join(lines) + "\n")
+    file, folder = "one/qrels/test.tsv", "one/"
+    for command in ("eval", "compare", "diff", "audit", "gate", "power", "why"):
+        shown = []
+        for judgments in (file, folder):
+            main([command, judgments, "a.trec", "b.trec"])
+            shown.append(capsys.readouterr().out.replace("test.tsv", "one").replace("one/", "one"))
+        assert [line.split() for line in shown[0].splitlines() if "---" not in line] == [
+            line.split() for line in shown[1].splitlines() if "---" not in line
+        ], command
+    assert (
+        main(
+            ["run", "-q", "-d", "one/", "-d", "two/", "-s", 'run("a.trec")', "-s", 'run("b.trec")', "-o", "r"]
+        )
+        == 0
+    )
+    assert [one.subject for one in weir.audits("r")] == ["one", "two"]
+
+
+def test_a_collection_without_judgments_is_judged_from_its_start(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/corpus.jsonl").write_text(
+        "".join(f'{{"_id": "d{n}", "text": "{text}"}}\n' for n, text in enumerate(TEXTS.values()))
+    )
+    (tmp_path / "shop/queries.jsonl").write_text(
+        '{"_id": "q1", "text": "river"}\n{"_id": "q2", "text": "none"}\n'
+    )
+    (tmp_path / "a.json").write_text('{"q1": ["d0", "d2"]}')
+    assert main(["labels", "pool", "shop/", "a.json", "-o", "pool"]) == 0
+    said = capsys.readouterr().err
+    assert "weir labels relabel pool/to_judge.tsv shop/ a.json" in said
+    assert (
+        "no system returns a document for 1 of 2 queries, which are not on the sheet; the first is 'q2'"
+        in said
+    )
+    sheet = (tmp_path / "pool/to_judge.tsv").read_text()
+    assert "old river dam" in sheet
+    header, *rows = [line.split("\t") for line in sheet.splitlines()]
+    rows = [[cell or "1" for cell in row] for row in rows]
+    (tmp_path / "pool/to_judge.tsv").write_text("\n".join("\t".join(row) for row in [header, *rows]) + "\n")
+    assert main(["labels", "relabel", "pool/to_judge.tsv", "shop/", "a.json", "-o", "judged.tsv"]) == 0
+    assert weir.evaluate("judged.tsv", "a.json", ["P@2"]).means() == {"P@2": 1.0}

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 Places: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, str | Path] | None"
-"""A collection by name or path, several of them, or {recorded name: current place} of a results folder's
-collections.
-"""
+"""A collection or several, by name or path, or {recorded name: present place} for a results folder."""
 
 
 @overload
@@ -34,7 +32,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections in the form of `--collection`: names or paths, or NAME=PATH."""
+    """Return collections as a tuple, from one or several names, paths, "NAME=PATH" texts or datasets."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -43,7 +41,7 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the one collection of run files; raises BadValue for several."""
+    """Return the one collection of run files, None without any; raises BadValue for several."""
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")
@@ -58,15 +56,16 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Return the benchmark collections most like this one, and scores averaged by that likeness.
+    """Return the benchmark collections most like this one, and scores averaged with likeness as weight.
 
     dataset: a collection by name or path.
-    others: collections whose texts are read; by default those of the catalogue with published lengths and many scores.
-    task: of the collection, as weir list datasets names tasks.
+    others: collections whose texts are read; by default those of the catalogue with published lengths and
+        many scores.
+    task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
-    results: a results folder whose systems are set beside.
+    results: a results folder whose scores are shown beside the average.
 
-    Raises BadValue for an unknown task, too few collections or no scores.
+    Raises BadValue for an unknown task, fewer than three collections or no scores.
     """
     from weir.experiment.alignment import align as alignment
 
@@ -82,15 +81,15 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return the findings of checks on collections, judgments and runs, with their effects on scores, most severe
-    first.
+    """Return the findings of checks on collections, judgments and runs, with their effects on scores, most
+    severe first.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
-    only: these checks alone, by default all that can run.
+    only: only these checks, by default all that can run.
     collection: documents, queries and rules of run files, by name or path; of a results folder where its
         collections lie now, by name.
     training: collections that systems may have been trained on.
-    encoder: a model, as dense takes it, that tells what queries mean, and where it cuts documents.
+    encoder: a model, as dense takes it, to find queries of the same meaning and documents that it would cut.
     progress: receives (stage, checks done, checks in all).
 
     Raises UnknownName for an unknown check, BadValue if none can run.
@@ -103,8 +102,9 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write a collection's judgments, extended to copies of judged documents; return (number added, number
-    before).
+    """Write a collection's judgments with copies of judged documents added; return (number added, number before).
+
+    targets: one collection, or judgments.
 
     Raises BadValue for several collections.
     """
@@ -120,9 +120,10 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write a few queries that represent all, as a file of groups for `by`; return their number.
+    """Write a few queries that represent all, as a file of query groups; return their number.
 
-    targets: one collection with runs, in a form of `audits`.
+    targets: one collection with runs, as `audits` takes them.
+    out: the file to write.
 
     Raises BadValue for several collections.
     """
@@ -157,9 +158,9 @@ def subset(
     dataset: a collection by name, path or itself.
     docs: documents of the small collection.
     out: the folder to write.
-    systems: systems to prove it by, by default seven lexical ones.
-    seed: of what is drawn.
-    measure: a measure such as nDCG@10, which orders systems.
+    systems: systems that both collections must rank alike, by default seven lexical ones.
+    seed: seed of the random draw.
+    measure: the measure that ranks the systems, such as nDCG@10.
     progress: receives a sentence on each step.
 
     Raises BadValue for an unsuitable size, fewer than three systems and an existing folder.

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from weir.api.comparison_tables import COMPARISONS
 from weir.api.progress import Progress, redraws
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import run_grid
-from weir.api.rows import COMPARISONS, row_tables
-from weir.argument_types import checked, named_arguments
+from weir.api.rows import row_tables
+from weir.argument_types import checked, named_arguments, shortened, shown_value
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, tables_as_text
@@ -29,7 +31,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stats.compare import Comparison, ComparisonMethod, relabelled
 from weir.stats.factors import FACTOR_STUDIES
 from weir.systems import parse_system
-from weir.systems.compose import as_system
+from weir.systems.compose import as_system, is_encoder
 from weir.systems.composite import parts_of
 from weir.systems.protocol import Installed, Retriever
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from weir.core.charts import Chart
     from weir.stats.factors import FactorStudy
     from weir.systems.compose import SystemLike
+else:
+    SystemLike = "object"  # `as_system` says what is none
 
 
 Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapping[str, str], object]"
@@ -45,10 +49,10 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """Scores of systems on datasets; printed as `weir run` prints them.
+    """Scores of systems on datasets. `table["scifact", "bm25"]` has the scores of a system on a dataset, by
+    query.
 
-    `table["scifact", "bm25"]` are the scores of a cell, by query. Where a function takes a results folder, it takes a
-    benchmark that has one.
+    Prints as `weir run` does. With a folder it can be passed wherever a results folder is taken.
     """
 
     REMEDY: ClassVar[str] = (
@@ -65,7 +69,7 @@ class Benchmark:
     """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """Return the scores of a dataset and a system, by name or by themselves; raises UnknownName."""
+        """Return the scores of a system on a dataset; raises UnknownName."""
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
         titled = {title: one for one, title in self.titles.items()}
@@ -79,25 +83,22 @@ class Benchmark:
         return len(self.scores)
 
     def __fspath__(self) -> str:
-        """Return the path of the results folder; raises BadValue if nothing was kept."""
         if self.folder is None:
-            raise BadValue(f"a benchmark that kept nothing is no folder; {self.REMEDY}")
+            raise BadValue(f"this benchmark kept no folder; {self.REMEDY}")
         return str(self.folder)
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables that `weir run` prints."""
         return self.rows.tables()
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes that `weir run` prints."""
         return self.rows.notes()
 
     @property
     def titles(self) -> dict[str, str]:
-        """{system: name that tables show}, of systems that are shown under another."""
+        """Names that tables show for systems, {system: name}; only for systems with such a name."""
         return {row.system: row.title for row in self.rows if row.title}
 
     @property
@@ -141,9 +142,9 @@ class Benchmark:
         """Return the effects of the settings in which the systems differ, as `weir.compare(...,
         factors=names)`.
 
-        names: of settings, by default all.
+        names: names of settings, by default all.
 
-        Raises BadValue if the systems are no grid, UnknownName for an unknown name.
+        Raises BadValue if the systems do not form a grid of settings, UnknownName for an unknown name.
         """
         how = ComparisonMethod(method) if isinstance(method, str) else method
         requested = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -155,7 +156,7 @@ class Benchmark:
         return self.compare().charts()
 
     def plot(self) -> Figure:
-        """Return the charts as a figure, as `ResultSet.plot` does; raises as `charts`."""
+        """Return the charts as a figure; raises BadValue for fewer than two systems."""
         return self.compare().plot()
 
     to_frame = frames.to_frame
@@ -174,7 +175,7 @@ class Benchmark:
     @named_arguments
     def to_latex(self) -> str:
         """Return LaTeX tables for the booktabs package."""
-        return tables_as_text(self.tables(), "latex")
+        return tables_as_text(self.tables(), "latex", notes=self.notes())
 
     @named_arguments
     def to_markdown(self) -> str:
@@ -204,19 +205,20 @@ def benchmark(
 ) -> Benchmark:
     """Return the scores of systems run on collections: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
 
-    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them, which
-        {name: ...} names.
-    systems: systems or their names; {name: system} names functions and objects, and says what tables call others.
+    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them.
+        {name: collection} gives names.
+    systems: systems or their names. {name: system} gives names to functions and objects, and titles in tables
+        to others.
     measures: by default nDCG@10, R@100 and Judged@10.
     out: a results folder. The same call continues after an interruption. None keeps nothing, and all
-        collections need judgments.
-    k: documents of each query at most.
+        collections then need judgments.
+    k: documents returned for each query at most.
     drop_self: leave out documents that are the query itself.
-    on: a cluster, such as "ray".
-    fetch: download collections of the catalogue that are not here.
+    on: a cluster to run on, such as "ray".
+    fetch: download collections of the catalogue that are not on this machine.
 
-    Shows progress on standard error, in a terminal at once, elsewhere after SILENT_SECONDS. Raises the
-    WeirErrors of the parts, before anything starts if it can be known.
+    Shows progress on standard error. Raises the WeirErrors of reading collections and of the systems, before
+    anything starts where possible.
     """
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
@@ -225,7 +227,7 @@ def benchmark(
         k,
         drop_self=drop_self,
     )
-    labels = _labels(systems, grid) if isinstance(systems, Mapping) else ()
+    labels = _labels(systems, grid) if isinstance(systems, Mapping) else {}
     if out is not None:
         return _run(grid, path_of(out), path_of(out), on, fetch, labels)
     if fetch:
@@ -239,16 +241,14 @@ def benchmark(
         return _run(grid, folder, None, on, labels=labels)
 
 
-def _labels(named: Mapping[str, SystemLike], grid: Experiment) -> tuple[str, ...]:
-    """Return texts such as "tuned=bm25(k1=1.2)"; raises BadValue for a name with "=" and a grid under one name."""
-    if wrong := next((name for name in named if "=" in str(name)), None):
-        raise BadValue(f"the name '{wrong}' of a system holds '='; expected a name without it")
+def _labels(named: Mapping[str, SystemLike], grid: Experiment) -> dict[str, str]:
     systems = grid.parsed_systems()
     if len(systems) != len(named):
         raise BadValue(
             f"found {len(named)} names of {len(systems)} different systems; expected a name for each"
         )
-    return tuple(f"{name}={one}" for name, one in zip(named, systems, strict=True) if str(name) != str(one))
+    pairs = zip(map(str, named), map(str, systems), strict=True)
+    return {name: system for name, system in pairs if name != system}
 
 
 def _run(
@@ -257,7 +257,7 @@ def _run(
     folder: Path | None,
     on: str | None,
     fetch: bool = False,
-    labels: Sequence[str] = (),
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Benchmark:
     with Progress(after=0 if redraws() else SILENT_SECONDS) as progress:
         cells, rows = run_grid(grid, at, progress, on=on, fetch=fetch, labels=labels)
@@ -279,7 +279,8 @@ def _systems(systems: Any) -> tuple[Any, ...]:  # noqa: ANN401  one system or se
     if isinstance(systems, Mapping):
         parsed = {name: parse_system(one) if isinstance(one, str) else one for name, one in systems.items()}
         return tuple(
-            one if isinstance(one, Retriever) else as_system(one, name) for name, one in parsed.items()
+            as_system(one) if isinstance(one, Retriever) or is_encoder(one) else as_system(one, name)
+            for name, one in parsed.items()
         )
     return tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,)
 
@@ -288,14 +289,25 @@ def _in_memory(collection: object) -> bool:
     return isinstance(collection, tuple) and len(collection) == 3 and isinstance(collection[0], Mapping)
 
 
+def _refuse_incomplete(collection: object) -> None:
+    if isinstance(collection, tuple) and len(collection) == 2 and isinstance(collection[0], Mapping):
+        raise BadValue(
+            "found documents and queries without judgments; expected (documents, queries, judgments), with judgments "
+            "such as {query: {document: grade}}"
+        )
+
+
 def _named_dataset(name: object, collection: Any) -> Any:  # noqa: ANN401  as `_dataset`
     if _in_memory(collection):
         documents, queries, judgments = collection
         return Dataset.of(documents, queries, judgments, str(name))
+    if not isinstance(collection, (str, Path, Dataset)):
+        return _dataset(collection, 1)
     own = collection.name if isinstance(collection, Dataset) else str(collection)
     if own != name:
         raise BadValue(
-            f"{own} has a name and is not called '{name}'; {{name: ...}} names (documents, queries, judgments)"
+            f"{shortened(own)} has a name and is not called '{name}'; {{name: ...}} names "
+            "(documents, queries, judgments)"
         )
     return collection
 
@@ -306,16 +318,17 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
     if _in_memory(collection):
         documents, queries, judgments = collection
         return Dataset.of(documents, queries, judgments, f"dataset-{number}")
+    _refuse_incomplete(collection)
     raise BadValue(
-        f"found {type(collection).__name__} as a dataset; "
+        f"found {shown_value(collection)} as a dataset; "
         "expected a name, a path, a Dataset, or (documents, queries, judgments)"
     )
 
 
 def uninstall(system: str) -> Iterator[str]:
-    """Remove the tables and indexes that systems made on a server, and yield their names.
+    """Remove the tables and indexes that systems made on a server, step by step; yield their names.
 
-    Raises BadValue for a system that makes nothing on a server, and as `parse_system`.
+    Steps raise BadValue for a system that makes none and for malformed text, UnknownName for an unknown system.
     """
     installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
     if not installed:

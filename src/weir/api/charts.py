@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import re
@@ -23,20 +24,22 @@ from weir.core.charts import (
     Points,
     Spread,
     SystemNumbers,
-    css,
+    description,
     sheets,
     svg,
 )
 from weir.core.colours import LIGHT
+from weir.core.scores import PLOT_SCORES, GroupedScores
 from weir.core.short_names import short_names
 from weir.core.tables import html_escaped
 from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
 from weir.measures.measure import direction
+from weir.stats.score_rows import result_rows, rows_by_group
 
 if TYPE_CHECKING:
-    from weir.core.scores import Row
+    from weir.core.scores import Row, Scores
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
     from weir.stats.compare import Comparison
@@ -52,6 +55,10 @@ CHARTS: dict[str, ChartsOf] = {}
 SEPARABLE = ("better", "worse")
 MANY_SYSTEMS = len(LIGHT)
 """Number of systems up to which each has a colour; of more systems, charts show a selection."""
+QUERY_LETTERS = 48
+"""Characters of a query, identifier and text, beside its row of a chart."""
+MANY_QUERIES = 40
+"""Number of queries up to which a chart of queries draws all that differ."""
 
 
 def _charts_of(kind: str) -> Callable[[F], F]:
@@ -62,16 +69,42 @@ def _charts_of(kind: str) -> Callable[[F], F]:
     return registered
 
 
+_DARK_PAGES = (
+    ":is([data-jp-theme-light=false],.vscode-dark,html[theme=dark])"  # of JupyterLab, VS Code, Colab
+)
+NOTEBOOK_CSS = (
+    ".weir-figure{break-inside:avoid}.weir-dark{display:none}@media screen{"
+    f"{_DARK_PAGES} .weir-light{{display:none}}"
+    f"{_DARK_PAGES} .weir-dark{{display:inline;width:{MIDDLE_PX}px;max-width:100%;height:auto}}}}"
+)
+"""Style sheet of `notebook_chart`: the drawing in the colours of the notebook; on paper the light one."""
+
+
 def notebook_chart(chart: Chart, title: str) -> str:
-    """Return a chart below its title as HTML, for notebooks."""
-    drawn = svg(chart, MIDDLE_PX, classes=True, key=True)
+    """Return a titled chart as HTML for notebooks.
+
+    Drawings are images with their data: a notebook that is not trusted drops elements of SVG and style sheets, and
+    shows the light image in its own size and the dark one in none.
+    """
     heading = f'<p style="margin:16px 0 4px"><strong>{html_escaped(title)}</strong></p>'
-    return f'<div class="weir-figure">{heading}{drawn}</div>'
+    said = html_escaped(f"{chart.title}. {description(chart)}")
+    drawn = (
+        f'<img class="weir-{theme}" alt="{alt}" {size} src="data:image/svg+xml;base64,{_base64(chart, dark)}"/>'
+        for theme, dark, alt, size in (
+            ("light", False, said, f'width="{MIDDLE_PX}"'),
+            ("dark", True, "", 'width="0" height="0"'),
+        )
+    )
+    return f'<div class="weir-figure">{heading}{"".join(drawn)}</div>'
+
+
+def _base64(chart: Chart, dark: bool) -> str:
+    return base64.b64encode(svg(chart, MIDDLE_PX, key=True, dark=dark).encode()).decode()
 
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts below one another, shown by a notebook and written by `save`."""
+    """Charts one below the other, shown by a notebook and written by `save`."""
 
     charts: tuple[Chart, ...]
 
@@ -80,17 +113,18 @@ class Figure:
 
     def _repr_html_(self) -> str:
         drawn = "".join(notebook_chart(chart, chart.title) for chart in self.charts)
-        return f"<style>{css(notebook=True)}</style>{drawn}"
+        return f"<style>{NOTEBOOK_CSS}</style>{drawn}"
 
     @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, and return the paths; several are numbered.
+        """Write each chart as .svg, .png or .pdf, and return the paths.
 
-        A chart taller than a sheet of paper is several files.
+        Several charts are numbered: a.png becomes a-1.png, a-2.png. A chart taller than a sheet of paper becomes
+        several files.
         width: "page", 7 inches, or "column", 3.33 inches.
 
         Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without the package
-        vl-convert-python, StoreError when the disk refuses.
+        vl-convert-python, StoreError if a file cannot be written.
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -111,7 +145,13 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart in the format of its ending; raises as `Figure.save`."""
+    """Write a chart in the format of its ending.
+
+    width: "page" or "column".
+
+    Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without vl-convert-python,
+    StoreError if the file cannot be written.
+    """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
     if path.suffix != ".svg":
@@ -126,7 +166,12 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
-    """Return the charts of results of a kind; raises BadValue for a kind without charts and for nothing to draw."""
+    """Return the charts of results of a kind, such as "compare".
+
+    items: the results.
+
+    Raises BadValue if the kind has none or there is nothing to draw.
+    """
     if kind not in CHARTS:
         raise BadValue(
             f"results of the kind '{kind}' have no chart; there are charts of {', '.join(sorted(CHARTS))}"
@@ -140,7 +185,10 @@ def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
 def system_numbers(
     names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
 ) -> SystemNumbers:
-    """Return numbers and short names of systems, in their order; `labels` are chosen names."""
+    """Return the systems, each once, with the numbers of their colours and short names.
+
+    labels: chosen names.
+    """
     distinct = tuple(dict.fromkeys(names))
     return SystemNumbers(distinct, short_names(distinct, labels), baseline)
 
@@ -173,6 +221,37 @@ def _end(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def _group_name(row: Row) -> str:
+    return row.group or ("all queries" if row.groups is None else f"macro mean of {row.groups} groups")
+
+
+def _score_charts(scores: Scores | GroupedScores) -> tuple[Chart, ...]:
+    grouped = isinstance(scores, GroupedScores)
+    rows = rows_by_group(scores, "", "") if isinstance(scores, GroupedScores) else result_rows(scores, "", "")
+    known = [row for row in rows if not math.isnan(row.mean)]
+    measures = dict.fromkeys(row.measure for row in known)
+    return tuple(
+        Intervals(
+            f"{measure or 'Means'} with 95% intervals",
+            measure or "mean",
+            tuple(_group_name(row) if grouped else row.measure for row in own),
+            (Panel("", tuple(Interval(row.mean, _end(row.low), _end(row.high)) for row in own)),),
+        )
+        for measure in (measures if grouped else [""])
+        if (own := [row for row in known if not grouped or row.measure == measure])
+    )
+
+
+def _score_figure(scores: Scores | GroupedScores) -> Figure:
+    drawn = _score_charts(scores)
+    if not drawn:
+        raise BadValue("no measure has a mean here, so there is nothing to draw")
+    return Figure(drawn)
+
+
+PLOT_SCORES.register(_score_figure)
+
+
 @_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
     """Return charts of the means, then of differences to the baseline or of all pairs, for each measure."""
@@ -198,7 +277,9 @@ def _subject(comparison: Comparison) -> str:
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
     """Return a chart of the means of a comparison, best first, with a tick for the mean on each dataset.
 
-    With a baseline, marks are filled as in `difference_chart`.
+    whole, parts: the comparison over all datasets, and on each.
+
+    With a baseline, the marks of systems that are better or worse are filled.
     """
 
     def filled(name: str) -> bool:
@@ -222,12 +303,13 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """Return a chart of each system's difference to the baseline on each dataset, filled if better or worse.
+    """Return a chart of each system's difference from the baseline on each dataset, filled if better or worse.
 
-    On one dataset, systems are rows. On several datasets, of more than MANY_SYSTEMS systems only those are
-    shown that are better or worse somewhere.
-
+    numbers: the systems' colours and short names.
     together: the same comparisons with simultaneous intervals.
+
+    Of more than MANY_SYSTEMS systems on several datasets, only systems that are better or worse somewhere are
+    shown.
     """
 
     def wide(name: str, number: int) -> tuple[float, float] | None:
@@ -260,29 +342,50 @@ def difference_chart(
 
 
 def _pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
-    pairs = comparison.pairs
+    from weir.stats.compare import shown_pairs
+
+    way = direction(comparison.measure) or 1
+    turned = (pair if way * pair.difference >= 0 else pair.reversed for pair in shown_pairs(comparison))
+    pairs = sorted(turned, key=lambda pair: -abs(pair.difference))  # each the better less the worse
     names = tuple(f"{numbers.label(p.second)} − {numbers.label(p.first)}" for p in pairs)
     rows = tuple(
         Interval(p.difference, p.low, p.high, numbers.number(p.second), p.verdict in SEPARABLE) for p in pairs
     )
-    title = f"Differences of {comparison.measure} on {_subject(comparison)}"
+    best = "" if len(pairs) == len(comparison.pairs) else ", of pairs with the best"
+    title = f"Differences of {comparison.measure} on {_subject(comparison)}{best}"
     return Intervals(title, f"difference of {comparison.measure}", names, (Panel("", rows),), signed=True)
+
+
+def _query_label(query: str, text: str) -> str:
+    label = f"{query}: {' '.join(text.split())}" if text and text != query else query
+    return label if len(label) <= QUERY_LETTERS or not text else f"{label[: QUERY_LETTERS - 1].rstrip()}…"
 
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of the queries with the largest differences."""
-    return tuple(
-        Intervals(
-            f"{one.second} against {one.first}: {len(one.won)} won, {len(one.lost)} lost, {len(one.tied)} tied",
-            f"difference of {one.measure}",
-            tuple(move.query for move in moves),
-            (Panel("", tuple(Interval(move.difference) for move in moves)),),
-            signed=True,
-        )
-        for one in differences
-        if (moves := (*one.up, *reversed(one.down)))
-    )
+    """Return charts of the queries that differ, each with the mark of the system that is better there.
+
+    Of more than MANY_QUERIES the largest differences are drawn, and the title says so.
+    """
+    drawn = []
+    for one in differences:
+        way = direction(one.measure) or 1
+        moved = sorted((q for q in one.queries if q.difference), key=lambda q: -way * q.difference)
+        shown = moved
+        if len(moved) > MANY_QUERIES:
+            largest = sorted(moved, key=lambda q: -abs(q.difference))[:MANY_QUERIES]
+            shown = [q for q in moved if q in largest]
+        numbers = system_numbers((one.first, one.second))
+        of = {way > 0: numbers.number(one.second), way < 0: numbers.number(one.first)}
+        title = f"{one.second} against {one.first}: {len(one.won)} won, {len(one.lost)} lost, {len(one.tied)} tied"
+        title += f"; the {MANY_QUERIES} largest differences" * (shown is not moved)
+        rows = tuple(Interval(q.difference, system=of[q.difference > 0]) for q in shown)
+        names = tuple(_query_label(q.query, one.texts.get(q.query, "")) for q in shown)
+        if shown:
+            drawn.append(
+                Intervals(title, f"difference of {one.measure}", names, (Panel("", rows),), signed=True)
+            )
+    return tuple(drawn)
 
 
 @_charts_of("efficiency")
@@ -303,13 +406,14 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
         )
         if len(points) > 1:
             measure = own[0].quality.measure
+            same = len({one.machine for one, _ in timed}) == 1  # else no time is better than another
             drawn.append(
                 Points(
                     f"Quality against time on {dataset}",
                     "milliseconds of a query",
                     measure,
                     points,
-                    front(points, way=direction(measure)),
+                    front(points, way=direction(measure)) if same else (),
                     tested=False,
                 )
             )
@@ -335,9 +439,11 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return (point, whether its step is separable) for each point of the Pareto front, left to right.
+    """Return the points of the Pareto front of small x and good y, left to right, as (number, True if separable
+    from the point before).
 
-    way: as `measures.measure.direction`; 0 gives no front.
+    separable: function of two point numbers that tells whether the points differ with certainty.
+    way: 1 if more y is better, -1 if less is; 0 gives no front.
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
@@ -348,7 +454,7 @@ def front(
 
 @_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Return a chart of the mean words of a query and of a document for each collection."""
+    """Return a chart of the mean words of a query and of a document for each collection; () if none are known."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -408,8 +514,10 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of datasets x systems with verdicts against the baseline; empty for a measure without
-    a direction.
+    """Return a heat map of means, datasets x systems, with the verdicts against the baseline.
+
+    comparisons: one or more, of one measure. A measure without a direction has no verdicts.
+    numbers: labels of the systems, and the baseline.
     """
     means, verdicts, changes = [], [], []
     for one in comparisons:
@@ -425,5 +533,5 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map with systems as columns, transposed if there are more than MANY_SYSTEMS."""
+    """Return a heat map of systems as columns, or as rows if there are more than MANY_SYSTEMS."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

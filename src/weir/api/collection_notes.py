@@ -29,8 +29,8 @@ def dataset_notes(
 ) -> list[Note]:
     """Return all notes on collections to print below scores.
 
-    k: documents of each query at most.
-    dropped: as in `collection_notes`.
+    k: documents returned for each query at most.
+    dropped: True if self-matches were left out, None if that is not known.
     """
     notes: list[Note] = []
     for one in datasets:
@@ -46,7 +46,7 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note for each collection in a language that systems do not analyse, with the analyzer to take."""
+    """Return a note for each collection whose language the systems do not analyse, with the analyzer to use."""
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -78,12 +78,12 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
-    """Return notes on a collection's properties that decide scores: queries that are documents, too large
-    cut-offs.
+    """Return notes on properties of a collection that decide scores, such as queries that are documents or
+    cut-offs that are too large.
 
     dropped: True if self-matches are left out; by default as the collection says.
 
-    Reads the documents' store; returns nothing if documents, queries or judgments are missing.
+    Returns nothing if documents, queries or judgments are missing.
     """
     notes: list[Note] = []
     if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
@@ -105,8 +105,7 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return a note for each measure that is 1 by construction: its cut-off includes every document that may
-    be ranked."""
+    """Return a note for each measure that is always 1, as its cut-off includes every document that may be ranked."""
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
         layout = dataset.layout
@@ -123,9 +122,9 @@ def construction_notes(
 
 
 def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return the notes of `construction_notes` on cells of results folders whose collections are on this machine.
+    """Return a note for each measure that is always 1, as its cut-off includes every document that may be ranked.
 
-    Only collections with as few documents as a cut-off, by the cells' records, are opened.
+    Only results whose collections are on this machine are examined.
     """
     from weir.experiment.results import dataset_of
 
@@ -144,7 +143,7 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
     """Yield (measure, count, "documents" or "candidates") for each measure whose cut-off includes all of them.
 
-    Any complete ranking then scores the same. Yields none if a relevant document is not among them.
+    Yields nothing if a relevant document is not among them.
     """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
@@ -168,7 +167,7 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Return notes on the documents to which the collection restricts its queries."""
+    """Return notes on candidates, exclusions and filters of the collection's queries."""
     if dataset.layout.queries is None or not dataset.layout.qrels:
         return []
     corpus = None if dataset.layout.documents is None else dataset.corpus
@@ -181,7 +180,34 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
     if card.unanswerable:
         are = "is asked, and is" if card.unanswerable == 1 else "are asked, and are"
         lines.append(f"{queries_shown(card.unanswerable)} without an answer {are} in no mean")
-    return [Note(f"{dataset.name}: {line}") for line in lines]
+    return [Note(f"{dataset.name}: {line}") for line in [*lines, *_barred(dataset)]]
+
+
+def _barred(dataset: Dataset) -> Iterator[str]:
+    """Yield a sentence on relevant documents that no ranking may have."""
+    queries, qrels = ScoringRules(dataset=dataset).queries, dataset.qrels
+    metadata = None if queries is None else queries.metadata
+    if (
+        queries is None
+        or metadata is None
+        or (metadata.filter is not None and dataset.layout.documents is None)
+    ):
+        return
+    relevant = np.flatnonzero(qrels.grade > 0)
+    query = qrels.query_of_row()[relevant]
+    equal = np.ones(len(relevant), np.float64)
+    best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc[relevant], equal)
+    left = best.allowed(queries)
+    pairs, kept = (
+        set(zip(one.query_of_row().tolist(), one.doc.tolist(), strict=True)) for one in (best, left)
+    )
+    if barred := sorted(pairs - kept):
+        first, doc = barred[0]
+        share = part_of(len(barred), len(pairs), "relevant documents", "is", "are")
+        yield (
+            f"{share} barred from the rankings by candidates, exclusions or filters, and missed, the first "
+            f"'{qrels.docs[doc]}' for query '{qrels.queries[first]}'"
+        )
 
 
 def _split_notes(dataset: Dataset) -> list[Note]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from weir.api.auditing import Places, place_of, places_of
 from weir.api.benchmark import Benchmark
 from weir.api.collection_notes import construction_notes, construction_notes_of
+from weir.api.comparison_tables import COMPARISONS
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.given import (
     all_rankings,
@@ -24,14 +25,14 @@ from weir.api.given import (
     unnamed,
 )
 from weir.api.result_set import ResultSet
-from weir.api.rows import COMPARISONS, labels_of
+from weir.api.rows import labels_of
 from weir.api.scoring import p_mrr_of_files
 from weir.argument_types import checked
 from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import GroupedScores, JudgedScores, Note, Scores, SystemScores
-from weir.core.short_names import systems_called
+from weir.core.short_names import run_titles, systems_called
 from weir.datasets.load import Dataset, load, query_groups, unanswerable_queries
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, FormatError, WeirError
@@ -95,7 +96,7 @@ from weir.stats.power import POWER_PLANS, PowerPlan
 from weir.stats.power import plan as power_plan
 from weir.stats.query_differences import DIFFERENCES, QueryDifferences
 from weir.stats.resampling import SEED
-from weir.stats.run_noise import RunNoise
+from weir.stats.run_noise import RunNoise, noise_notes
 from weir.stats.score_rows import system_notes
 from weir.stats.threshold import ABSTENTIONS, THRESHOLDS, Abstention, Threshold, ThresholdRules
 from weir.systems import Retriever, system
@@ -131,31 +132,31 @@ def compare(
 ) -> ResultSet[Any]:
     """Return a comparison of systems for each measure and dataset, with a significance test of each pair.
 
-    qrels: judgments as `evaluate` takes them, or scores alone: a results folder, a benchmark, Scores, or
+    qrels: judgments as `evaluate` takes them, or only scores: a results folder, a benchmark, Scores, or
         {name: Scores}.
-    systems: rankings as `evaluate` takes them, as arguments, a list or {name: ranking}. Measures may be the
-        last argument.
+    systems: rankings as `evaluate` takes them, as arguments, a list or {name: ranking}, perhaps followed by
+        measures.
     measures: by default nDCG@10 and R@100, or all measures of scores that have a direction.
-    baseline: the system that the others are compared with, instead of each with each.
+    baseline: the system that all others are compared with, by default each is compared with each.
     method: a test by name, or a ComparisonMethod or {name: value} of its fields.
     conventions: rules of scoring, such as "ties=expected".
     by: groups of queries as `Scores.by` takes them. The macro mean over the groups and each group follow,
         corrected by Benjamini and Hochberg.
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
-    collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer) and whose columns `by` may name; in Python also {name: path} of collections of a results folder
-        that moved.
-    datasets: of a results folder, these datasets or groups alone.
-    only: of a results folder, these systems alone.
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
+        without an answer), and `by` may name its columns; in Python also {name: path} of a results folder's
+        collections that moved.
+    datasets: only these datasets or groups of a results folder.
+    only: only these systems of a results folder.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
-    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and tests on
-        queries allow for it.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Intervals and
+        tests on queries allow for it.
 
-    A difference is the second system minus the first: the later given minus the earlier, or each minus the
-    baseline. Of three or more run files one that cannot be scored is left out, and a note says why. Raises
-    BadValue for fewer than two systems and for systems that share fewer than two queries, UnknownName for an
-    unknown baseline, test or correction.
+    A difference is the later system minus the earlier, or each system minus the baseline. Of three or more
+    run files, one that cannot be scored is left out with a note. Raises BadValue for fewer than two systems
+    and for systems that share fewer than two queries, UnknownName for an unknown baseline, test or
+    correction.
     """
     how = _method_of(method, by is not None)
     if noise is not None:
@@ -206,8 +207,6 @@ def _judgments_name(judged: object) -> str:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Settings of a comparison, wherever the scores come from."""
-
     measures: tuple[Measure | str, ...]
     baseline: str | None
     method: ComparisonMethod
@@ -243,7 +242,10 @@ def _compare_folder(
         remarks += more
     with_column, lacking = with_collections(cells, wanted.by, places)
     cells, remarks = [cell for cell, _ in with_column], [*remarks, *lacking]
-    names = {**system_titles(cells), **labels_of(wanted.labels, [cell.label for cell in cells])}
+    chosen = labels_of(wanted.labels, [cell.label for cell in cells])
+    names = {**system_titles(cells), **chosen}
+    files = {cell.label for cell in cells if run_titles([cell.system])[cell.system] != cell.system}
+    remarks += [f"{title} is {label}" for label, title in names.items() if label not in {*chosen, *files}]
     baseline = _one_called(wanted.baseline, {cell.label: names.get(cell.label, "") for cell in cells})
     cells = [replace(cell, title=names.get(cell.label, "")) for cell in cells]  # as notes call it
     remarks += [*twin_notes(twin_systems(cells), names), *lacking_notes(cells, wanted.measures, baseline)]
@@ -273,7 +275,6 @@ def _compare_folder(
 
 
 def _one_called(text: str | None, titles: Mapping[str, str]) -> str | None:
-    """Return the only system of `systems_called`, else the text."""
     found = set() if text is None else systems_called(text, titles)
     return found.pop() if len(found) == 1 else text
 
@@ -281,7 +282,6 @@ def _one_called(text: str | None, titles: Mapping[str, str]) -> str | None:
 def _scores_of_systems(
     qrels: object, systems: tuple[object, ...], rules: ScoringRules, wanted: _Wanted
 ) -> tuple[dict[str, Scores], tuple[Note, ...]]:
-    """Return (scores by system, a note on each run file that cannot be scored)."""
     if isinstance(qrels, Scores):
         return _named_scores((qrels, *systems)), ()
     rankings = all_rankings(systems, rules.dataset)
@@ -345,15 +345,15 @@ def power(
     """Return the smallest difference that the queries can show, and how many queries smaller ones need.
 
     qrels: judgments as `evaluate` takes them.
-    first, second: rankings as `evaluate` takes them, or Scores; or {name: ranking} of both, which measures may follow.
-    measures: by default nDCG@10 and R@100; of Scores those with a direction.
+    first, second: rankings as `evaluate` takes them, or Scores, or {name: ranking} of both.
+    measures: by default nDCG@10 and R@100, of Scores those with a direction.
     effects: differences to plan for.
     alpha: level of the two-sided test.
-    power: probability with which a true difference shall be found.
+    power: wanted probability of finding a true difference.
     test: one of permutation, t and bootstrap-shift.
     conventions: rules of scoring.
-    collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer).
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
+        without an answer).
 
     The difference is the second minus the first. Raises BadValue for fewer than two queries, for numbers out
     of range and for another test.
@@ -388,14 +388,13 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that the second run wins and loses against the first: diff(qrels, first, second), or two cells
-    of results folders.
+    """Return the queries that the second run wins and loses against the first: diff(qrels, first, second).
 
-    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two
-        cells.
-    measure: by default nDCG@10; of folders the first that both have.
+    first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
+        the folders of two results.
+    measure: by default nDCG@10, for folders the first that both have.
     top: how many of the largest gains and of the largest losses are shown.
-    collection: the collection, by name or path: its texts are shown, and its rules hold for rankings.
+    collection: the collection, by name or path. Its texts are shown, and its rules hold for rankings.
     conventions: rules of scoring rankings.
 
     A difference is the second run minus the first. Raises BadValue for a run that answers no judged query.
@@ -433,18 +432,17 @@ def why(
     qrels: FolderPath | None = None,
     collection: Collection = None,
 ) -> ResultSet[Any]:
-    """Return why two numbers differ: why(qrels, first, second), why(cell, other_cell), or a cell and a
-    published number.
+    """Return why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a result's
+    folder and a published number.
 
-    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders such
-        as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is asked for
-        its fields, terms and scores.
+    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders
+        such as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is
+        asked for its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
-        that its system claims to be.
+        that its system should reproduce.
     measure: a measure such as nDCG@10, by default the first that both have.
-    qrels: judgments to score folders with again, by default as recorded.
-    collection: the collection, by name or path: of folders with the judgments, of rankings with the rules
-        that hold.
+    qrels: judgments with which folders are scored again, by default the recorded ones.
+    collection: the collection, by name or path. Folders take its judgments, rankings take its rules.
 
     Raises BadValue for another number of results.
     """
@@ -514,11 +512,11 @@ def abstention(
 ) -> ResultSet[Abstention]:
     """Return the gain of each measure from leaving out the least confident queries: a curve, and its nAUC.
 
-    run: what was scored, as `evaluate` takes it.
+    run: the ranking that was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
         the second.
 
-    Raises UnknownName for another confidence, BadValue for other scores, and the WeirErrors of reading.
+    Raises UnknownName for another confidence, BadValue for scores of another kind.
     """
     if not isinstance(scores, Scores):
         raise BadValue(
@@ -543,12 +541,13 @@ def threshold(
     others.
 
     qrels, run: as `evaluate` takes them. A query without a grade above 0 has no answer.
-    measure: the score on queries with an answer; an unanswered one scores 0.
+    measure: the measure of queries with an answer. A query left unanswered scores 0.
     max_false: the largest share of queries without an answer that may be answered.
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
-    unanswerable: further queries without an answer.
-    seed: of the split in halves.
-    collection: of the ranking, by name or path: its rules hold, and it says which queries have no answer.
+    unanswerable: more queries without an answer.
+    seed: seed of the split in halves.
+    collection: the ranking's collection, by name or path. Its rules hold, and it says which queries have no
+        answer.
 
     Raises BadValue for fewer than four queries of either kind.
     """
@@ -686,11 +685,12 @@ def p_mrr(
     """Return p-MRR of each pair of queries, -1..1: how far documents fall that a changed instruction makes
     irrelevant.
 
-    qrels, run: as `evaluate` takes them, of queries under the original and under the changed instruction.
+    qrels, run: as `evaluate` takes them, with two queries for each pair, under the original and the changed
+        instruction.
     changed: rankings under the changed instruction if they are another run.
     signs: how identifiers of original and changed queries end.
 
-    Source: Weller et al. 2024 (FollowIR). Raises BadValue if no pair has a document that becomes irrelevant.
+    Source: FollowIR (Weller et al. 2024). Raises BadValue if no pair has a document that becomes irrelevant.
     """
     qrels, collection = judged_by(qrels)
     refuse_mismatched(qrels, run)
@@ -706,9 +706,12 @@ def p_mrr_beside(
     collection: Places,
     measures: Measures = (),
 ) -> dict[str, Scores]:
-    """Return {system: p-MRR scores} of judgments and run files, to be compared.
+    """Return {system: p-MRR scores} of run files, to be compared.
 
-    Raises BadValue without judgments and two runs or with other measures, and as `p_mrr_of_files`.
+    paths: judgments, then run files.
+    signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
+
+    Raises BadValue for fewer than two runs, for any `measures`, and for signs of another form.
     """
     if len(paths) < 3 or measures:
         raise BadValue("`signs` takes judgments and run files, and no other measure beside it")
@@ -738,47 +741,48 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return whether a candidate is worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
+    """Return whether a candidate is worse than allowed; `assert weir.gate(qrels, old, new)` fails unless all
+    pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
         Or only baseline and candidate, results folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
     max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop}, with 0.01 for other
         measures.
-    confidence: how certain a pass and a failure must be.
+    confidence: confidence that a pass and a failure need.
     interval: one of t, percentile, bca and studentised.
-    by: groups of queries as `Scores.by` takes them. Each of them can fail the gate too.
+    by: groups of queries as `Scores.by` takes them. Each can fail the gate too.
     common: compare on the queries that both sides have with the same judgments.
-    fetch: download the collections that records of results name, by default nothing is asked of the network
-        and nothing is written.
+    fetch: download the collections that records of results name, by default the network is not used.
     conventions: rules of scoring.
-    collection: of rankings, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer) and whose columns `by` may name; in Python also {name: path} of collections of results folders
-        that moved.
-    systems: of results folders, these systems alone.
-    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and p-values
-        allow for it.
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
+        without an answer), and `by` may name its columns; in Python also {name: path} of results folders'
+        collections that moved.
+    systems: only these systems of results folders.
+    noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and
+        p-values allow for it.
 
-    A measure passes if the one-sided lower bound of candidate minus baseline is at least minus its drop,
-    fails if the mean dropped by more with that confidence, and is undecided otherwise. The result is true if
-    all of it passes. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries
-    and sides of different judgments, UnknownName for another interval.
+    A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
+    fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
+    nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
+    than two queries, sides of different judgments and noise that lacks a measure, UnknownName for another interval,
+    and the WeirErrors of reading.
     """
     allowed = gate_rules(max_drop, confidence, interval)
-    pairs = cases_to_gate(
+    cases, notes = cases_to_gate(
         (first, second, third), measures, allowed, by, common, fetch, conventions, collection, systems
     )
     if noise is not None:
         known = _noise_in(noise)
         measured = list(dict.fromkeys(one.measure for one in known))
-        if lacking := sorted({table.measure for _, table in pairs.cases} - set(measured)):
+        if lacking := sorted({table.measure for _, table in cases} - set(measured)):
             raise BadValue(f"{noise} has the noise of {', '.join(measured)}, not of {', '.join(lacking)}")
         allowed = replace(allowed, noise=known)
-    return ResultSet(GATES, tuple(gates(pairs.cases, allowed)), pairs.notes)
+        notes += map(Note, noise_notes(known, dict.fromkeys(table.measure for _, table in cases)))
+    return ResultSet(GATES, tuple(gates(cases, allowed)), tuple(notes))
 
 
 def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
-    """Return the noises in a file, the largest for each measure; raises FormatError for a file of another kind."""
     found = ResultSet.load(path)
     if found.kind.name != "noise":
         raise FormatError(
@@ -791,7 +795,10 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return the rules for arguments given as to `gate`; raises as it does."""
+    """Return the rules of a gate.
+
+    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
         drops = {str(parse_measure(str(measure))): drop for measure, drop in max_drop.items()}
@@ -809,10 +816,12 @@ def cases_to_gate(
     conventions: Conventions | str | Mapping[str, str] | None = None,
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
-) -> GateCases:
-    """Return the scores of baseline and candidate that a gate tests, as cases with notes.
+) -> tuple[GateCases, list[Note]]:
+    """Return (scores of baseline and candidate that a gate tests, notes).
 
-    given: the first three arguments of `gate`; the others as there. Raises as it does.
+    given: the first three arguments of `gate`.
+
+    The other parameters are those of `gate`; raises its errors too.
     """
     first, second, third = given
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
@@ -846,10 +855,10 @@ def cases_to_gate(
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     if ungated := [measure for measure in allowed.drops if measure not in names]:
         raise BadValue(f"max_drop names {', '.join(ungated)}, and what is gated is {', '.join(names)}")
-    pairs = gate_cases((baseline, candidate), names, by, common, grounds)
+    cases, notes = gate_cases((baseline, candidate), names, by, common, grounds)
     known = (m for side in baseline for one in side.datasets.values() for m in one.scores.measures)
     not_gated = map(Note, no_direction_note(measure for measure in known if measure not in names))
-    return replace(pairs, notes=(*pairs.notes, *not_gated))
+    return cases, [*notes, *not_gated]
 
 
 @checked
@@ -869,12 +878,12 @@ def save_baseline(
     results: judgments as `evaluate` takes them, or a results folder.
     run: a ranking as `evaluate` takes it; None for a results folder.
     measures: by default nDCG@10.
-    conventions, collection: of a ranking, as in `evaluate`.
-    systems: the one of a folder with several.
-    fetch: as in `gate`.
+    conventions, collection: rules and collection of a ranking, as `evaluate` takes them.
+    systems: the system to save from a folder of several.
+    fetch: download the collections that records of results name, by default the network is not used.
 
-    Raises BadValue for a folder with several systems or without its judgments here, StoreError if the disk
-    refuses.
+    Raises BadValue for a folder with several systems or whose judgments are not on this machine, StoreError
+    if the file cannot be written.
     """
     requested = measures_of(measures)
     how = conventions_of(conventions)
@@ -895,8 +904,15 @@ def save_baseline(
     return system
 
 
+def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
+    """Return the notes on the scores of a baseline, which its file does not keep."""
+    scores = {name: one.scores for name, one in saved.datasets.items()}
+    return (*map(Note, saved.remarks), *system_notes(scores))
+
+
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01"; raises BadValue for no number."""
+    """Return (names of measures, {name: drop}) of texts such as "nDCG@10:0.01"; raises BadValue if a drop is
+    no number."""
     names, drops = list[str](), dict[str, float]()
     for text in texts:
         name, colon, drop = text.rpartition(":")
@@ -912,7 +928,7 @@ def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str
 
 
 def write_junit(gates: ResultSet[Gate], path: FolderPath) -> None:
-    """Write gates as JUnit XML."""
+    """Write gates as a JUnit XML file."""
     write_text(path_of(path), gate_junit(gates.items) + "\n")
 
 

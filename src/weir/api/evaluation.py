@@ -1,11 +1,9 @@
-"""Scores of a ranking in Python.
-
-Modules that few evaluations need are imported where they are used, as most scripts begin with an evaluation.
-"""
+"""Scores of a ranking in Python; modules that few evaluations need are imported where they are used."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +17,7 @@ from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
@@ -33,11 +31,16 @@ from weir.measures.evaluate import (
     parse_conventions,
     ranked_by,
 )
-from weir.stats.score_rows import noted, scored
+from weir.stats.score_rows import NOTHING_JUDGED, noted, scored
 
 if TYPE_CHECKING:
+    from weir.core.corpus import Queries
     from weir.datasets.load import Dataset
     from weir.stats.calibration import GatedLabels
+
+
+_NO_CHANCE = 5
+"""Answered queries of which none returned a judged document by chance."""
 
 
 @checked
@@ -61,12 +64,12 @@ def evaluate(
         either.
     conventions: rules for ties, missing and empty queries and self-matches, such as "ties=expected,
         missing=answered-only".
-    labels: a model's judgments, which count if people judged nothing and if they agree with people's as
-        `least` says; `scores.labels` has the outcome.
-    least: the least that the interval of their agreement with people must reach, on pairs judged by both,
-        such as "quadratic kappa 0.6" or "binary kappa from 2 0.5".
-    collection: of the ranking, by name or path: its rules (self-matches, candidates, queries without an
-        answer) override the conventions.
+    labels: a model's judgments, used for pairs without a person's judgment if they agree with people's as
+        `least` demands. `scores.labels` has the outcome.
+    least: the agreement with people that their interval must reach, on pairs judged by both, such as
+        "quadratic kappa 0.6" or "binary kappa from 2 0.5".
+    collection: the ranking's collection, by name or path. Its rules (self-matches, candidates, queries
+        without an answer) override the conventions.
 
     Every judged query counts. An unanswered one scores 0. Raises BadValue for arguments in the wrong order,
     for identifiers of two types and for a run without a judged query.
@@ -90,6 +93,8 @@ def evaluate(
         scores = scores_of(judged, requested, rules)
         fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
         scores = noted(scores, judged, fractions, requested)
+    if NOTHING_JUDGED in scores.remarks and int(scores.answered.sum()) >= _NO_CHANCE:
+        warnings.warn(RankingWarning(NOTHING_JUDGED.text), stacklevel=user_level())
     other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
 
@@ -102,26 +107,31 @@ def _scores_of_any(
     labels: tuple[object, str] | None,
     collection: str | Path | Dataset | None = None,
 ) -> Scores:
-    """Return the scores of a run in any form; labels: (a model's judgments, the agreement that they must reach)."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, measures)
     remarks: tuple[Note, ...] = ()
+    queries = None
     if collection is not None:
         from weir.datasets.scoring_rules import ScoringRules
 
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
-        remarks = tuple(scoring.dangling_notes(judgments))
+        remarks, queries = tuple(scoring.dangling_notes(judgments)), scoring.queries
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
-    scores = scored(used, partial(_judged, run), measures, rules, gate)
+    scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
     return scores.remarked(remarks)
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments, with a model's labels added if these pass their calibration; raises BadValue for intents."""
+    """Return judgments with a model's labels added if they agree well enough with people's.
+
+    least: the agreement needed, such as "binary kappa 0.4".
+
+    Raises BadValue for judgments by intent.
+    """
     from weir.files.label_files import labels_from, rater_name
     from weir.stats.calibration import gated, parse_least
 
@@ -131,9 +141,13 @@ def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> Gate
     return gated(judgments, labels_from(labels), parse_least(least), name)
 
 
-def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> Judged:
+def _judged(
+    run: object, queries: Queries | None, judgments: Qrels | IntentQrels, rules: Conventions
+) -> Judged:
     if isinstance(run, (str, os.PathLike)):
-        return join_run(Path(run), judgments, rules)
+        return join_run(Path(run), judgments, rules, queries)
+    if queries is not None:
+        run = run_from(run).by_identifier(queries)
     if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":
         judged = judged_from(run, judgments, rules.order)
     else:
@@ -146,14 +160,20 @@ def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> 
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments given as to `evaluate`, by intent if a measure needs it; raises as `evaluate`."""
+    """Return judgments in any form that `evaluate` takes, by intent if a measure needs it.
+
+    Raises BadValue for another form, FormatError for a bad file.
+    """
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)
     return qrels_from(qrels)
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return conventions given as a value, as text or as {name: word}; raises as `parse_conventions`."""
+    """Return conventions given as a value, as text or as {name: word}.
+
+    Raises UnknownName for an unknown name or word, BadValue for other text.
+    """
     if isinstance(conventions, str):
         return parse_conventions(conventions)
     return Conventions(**conventions) if isinstance(conventions, Mapping) else conventions

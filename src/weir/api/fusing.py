@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.tables import Table
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.frames import qrels_from, run_from
 from weir.files.runs import read_run
 from weir.files.write import write_run
@@ -36,7 +37,7 @@ from weir.systems.fusion.fit import (
     held_out_tables,
     trials,
 )
-from weir.systems.fusion.fuse import Pool, check_shared_queries, fused, refuse_depth
+from weir.systems.fusion.fuse import Pool, check_shared_queries, depth_note, fused, refuse_depth
 from weir.systems.fusion.methods import parse_fusion
 
 
@@ -44,17 +45,21 @@ from weir.systems.fusion.methods import parse_fusion
 def fuse(
     runs: Iterable[object] | Mapping[str, object], method: Fusion | str = "rrf", k: int | None = None
 ) -> Run:
-    """Return rankings fused into one, such as fuse([a, b], "rrf(k=10)"), of every document that one of them
+    """Return rankings fused into one, such as fuse([a, b], "rrf(k=10)"), of all documents that any of them
     returns.
 
     runs: two or more rankings, each as `evaluate` takes it, or {name: ranking}.
-    method: see docs/fusion.md.
-    k: documents kept for each query.
+    method: a fusion method with its settings, see docs/fusion.md.
+    k: documents kept for each query, by default all.
 
     Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
-    unknown method or setting.
+    unknown method or setting. Warns (RankingWarning) if `k` cuts and the method has a constant `k` that is not set.
     """
-    return fusion.fuse([run_from(run) for run in all_rankings(_listed(runs))], method, k)
+    ranked = [run_from(run) for run in all_rankings(_listed(runs))]
+    fused_run = fusion.fuse(ranked, method, k)
+    if note := depth_note(ranked, method if isinstance(method, Fusion) else parse_fusion(method), k):
+        warnings.warn(RankingWarning(note), stacklevel=user_level())
+    return fused_run
 
 
 @checked
@@ -68,13 +73,12 @@ def fit_fusion(
     """Return the settings of a fusion that do best on judged queries, chosen by cross-validation.
 
     qrels, runs: as `evaluate` takes them.
-    method: settings that it names are kept.
-    measure: the score to raise.
-    folds: of the cross-validation.
+    method: a fusion method. Settings that it names stay as they are.
+    measure: the measure to maximise.
+    folds: number of folds of the cross-validation.
 
-    `.chosen` is the fusion for other queries; `.held_out` are the scores of each judged query under settings
-    that were chosen without it. Raises BadValue if no setting is left to choose and for fewer judged queries
-    than folds.
+    `.chosen` is the fusion for new queries. `.held_out` are scores of each judged query with settings chosen
+    without it. Raises BadValue if no setting is left to choose and for fewer judged queries than folds.
     """
     judgments, collection = judged_by(qrels)
     rules = ScoringRules.of(collection)
@@ -90,7 +94,7 @@ def _listed(runs: Iterable[object] | Mapping[str, object]) -> tuple[object, ...]
 
 @dataclass(frozen=True)
 class Search:
-    """How settings of a fusion are chosen on judged queries."""
+    """How the settings of a fusion are chosen on judged queries."""
 
     measure: str = "nDCG@10"
     """The measure to maximise."""
@@ -106,7 +110,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of `fuse_files`: the choice of settings as tables, with notes and a warning."""
+    """The outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""
@@ -125,13 +129,14 @@ def fuse_files(
     conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> FusedFiles:
-    """Fuse run files and write the ranking; with judgments, settings are chosen on the judged queries.
+    """Fuse run files, write the ranking, and return tables and notes. With judgments, settings are chosen on
+    the judged queries.
 
     output: the file, whose ending says the format.
-    method: such as "rrf(k=10)". Settings that it does not name are chosen.
+    method: such as "rrf(k=10)". With judgments, settings that it does not name are chosen.
     k: documents kept for each query at most, by default all.
     qrels: judgments to choose the method's open settings on, by cross-validation.
-    search: how they are chosen.
+    search: how settings are chosen.
     conventions: rules for the rankings.
     progress: receives (stage, done, total).
 
@@ -151,6 +156,8 @@ def fuse_files(
     pool = Pool.of([rules.ranked(read_run(path)) for path in paths])
     check_shared_queries(pool)
     notes = tuple(_pool_notes(paths, pool))
+    if cut := depth_note(pool.runs, how, k):
+        notes = (*notes, Note(cut))
     if qrels is None:
         write_run(fused(pool, how, k), output)
         return FusedFiles((), notes)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_results_folder(given: object) -> bool:
-    """Return True for a folder that `weir run` has written."""
+    """Return True for a results folder, as `weir run` writes it."""
     with suppress(OSError, ValueError):  # no path at all, such as a text that is too long
         return (
             isinstance(given, (str, os.PathLike))
@@ -31,7 +31,7 @@ def is_results_folder(given: object) -> bool:
 
 
 def two_folders(first: object, second: object) -> str:
-    """Return a sentence on how to compare two results folders."""
+    """Return a sentence on how to compare two results, given as folders."""
     first, second = Path(str(first)), Path(str(second))  # without the separator that completion leaves
     return (
         f"found two results folders, {first} and {second}: weir gate {first} {second} compares system by system; "
@@ -46,10 +46,10 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return the run files of paths: each file, and the run files of each results folder.
+    """Return the run files of paths: each file, and all run files of each results folder.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections or of another one than
-    named.
+    Raises FormatError for a folder without results, BadValue for runs of several collections or of another
+    than named.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, given):
@@ -70,7 +70,11 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the one run file of a path; raises as `run_paths`, and BadValue for a folder of several."""
+    """Return the run file that a path means.
+
+    Raises FormatError for a folder without results, BadValue for a folder with several, or of another
+    collection.
+    """
     paths = run_paths([given], collection)
     if len(paths) > 1:
         names = ", ".join(path.parent.name for path in paths)
@@ -79,26 +83,32 @@ def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Pa
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking in any form as it is, but the run file for a path; raises as `run_path`."""
+    """Return a ranking unchanged; for a path, the run file that it means.
+
+    Raises FormatError for a folder without results, BadValue for a folder with several.
+    """
     return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings as `one_ranking` does; raises as `run_path`."""
+    """Return two rankings unchanged; for a path, the run file that it means.
+
+    Raises FormatError for a folder without results, BadValue for a folder with several.
+    """
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
 
 
 def unnamed(count: int) -> list[str]:
-    """Return the names of rankings that have none."""
+    """Return names for rankings without names: "first" and "second", or "system 1" and so on."""
     return ["first", "second"] if count == 2 else [f"system {n}" for n in range(1, count + 1)]
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return the two rankings of a function's arguments, which are they, or {name: ranking} of both.
+    """Return the two rankings with which a function was called, as two arguments or as {name: ranking}.
 
-    Raises CallError for a lacking one, BadValue for another number of names and for named Scores.
+    Raises CallError if one is missing, BadValue for another number of names and for Scores with names.
     """
     match given:
         case (Mapping() as named, None):
@@ -116,12 +126,18 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return rankings in any form as they are, but the run files for paths; raises as `run_paths`."""
+    """Return rankings, with each path replaced by the run files that it means.
+
+    Raises FormatError for a folder without results, BadValue for runs of several collections.
+    """
     run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
     return [one for of in several for one in of]
 
 
 def run_from_given(given: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form, also a results folder; raises as `run_path` and `run_from`."""
+    """Return a Run from a ranking in any form, also from a results folder.
+
+    Raises FormatError or BadRanking for a bad ranking, BadValue for a folder with several.
+    """
     return run_from(one_ranking(given, collection))

@@ -66,11 +66,17 @@ def _listing(records: Iterable[Mapping[str, object]], tables: Sequence[Table]) -
     return ResultSet(LISTING, tuple(records), maker=lambda: tuple(tables))
 
 
+def first_sentence(about: str) -> str:
+    """Return the first sentence of a docstring, whole, as one line."""
+    paragraph = " ".join(about.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.)])\s+(?=[A-Z])", paragraph, maxsplit=1)[0]
+
+
 def systems(system: str | None = None) -> Listing:
     """Return the systems and their presets with every setting, or one of them.
 
-    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", described by all that can change its
-        rankings.
+    system: a name such as bm25, or one with settings such as "bm25(k1=1.2)", which lists all that can change
+        its rankings.
 
     Raises UnknownName and BadValue as `parse_system`.
     """
@@ -88,10 +94,10 @@ def systems(system: str | None = None) -> Listing:
         description = parse_system(system).describe()
         return _listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
     retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
-    lines = [line for called, about in retrievers for line in (called, "    " + about.partition("\n")[0])]
+    lines = [line for called, about in retrievers for line in (called, "    " + first_sentence(about))]
     behind = ["re-rankers, after a system: bm25 >> score(rm3)"]
     for called, about in rerankers:
-        behind += ["    " + called, "        " + about.partition("\n")[0]]
+        behind += ["    " + called, "        " + first_sentence(about)]
     presets = ["presets of bm25"]
     for preset, recipe in PRESETS.items():
         fields = " | ".join(recipe.fields)
@@ -130,16 +136,17 @@ def models() -> Listing:
 def model(
     name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
 ) -> Listing:
-    """Return the settings that decide an encoder's vectors, its prompts, and the engine that would run here with the
-    reason.
+    """Return the settings that decide an encoder's vectors, its prompts, and the engine that would run it on
+    this machine, with the reason.
 
     name: a model, or a dense system.
-    dtype: the least precision to compute in.
+    dtype: the lowest precision to compute in.
     engine: auto, openvino, torch or transformers.
     device: where it runs: cpu, cuda or cuda:1.
-    probe: load it and measure: engines, and how far the rest of a batch moves a vector.
+    probe: load the model; measure its engines, and how much the other texts of a batch change a vector.
 
-    A checkpoint that is not here is downloaded. Raises BadValue for a name of no encoder, DownloadError.
+    A checkpoint that is not on this machine is downloaded. Raises BadValue for a name that is no encoder's,
+    DownloadError.
     """
 
     encoder = _encoder_named(name, dtype, engine)
@@ -283,7 +290,8 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return packages, engines, settings, bounds and caches of this installation, as one record; loads no model."""
+    """Return one record of this installation: packages, engines, settings, memory bounds and caches; loads no
+    model."""
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -352,10 +360,11 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return the seconds for each kind, and the folder of the code.
+    """Compile kernels ahead of the first run; return the seconds that each kind took, and the folder of the
+    code.
 
     kinds: such as "sparse search"; by default all.
-    watch: receives each line.
+    watch: receives a line of text when each kind begins.
 
     Raises UnknownName for an unknown kind.
     """

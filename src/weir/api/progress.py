@@ -22,15 +22,14 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """Shows progress; call it with (stage, done, total), within a `with` that clears the line at its end.
+    """Shows progress on standard error; call it with (stage, done, total), in a `with` that clears the line
+    at its end.
 
-    In a terminal a line, in a notebook a bar is redrawn at most ten times a second; elsewhere a line is
-    printed when a stage begins and every thirty seconds after. A total of 0 marks a note, which has a line of
-    its own.
+    A line in a terminal or a bar in a notebook is redrawn; elsewhere a line is printed when a stage begins
+    and every thirty seconds after.
     """
 
     def __init__(self, quiet: bool = False, after: float = 0.0) -> None:
-        """Begin; quiet: show notes alone; after: seconds before anything is shown."""
         self._quiet, self._from = quiet, time.monotonic() + after if after else 0.0
         self._live, self._notebook = redraws(), _in_notebook()
         self._display: Any = None  # of IPython, once a bar is shown
@@ -45,7 +44,7 @@ class Progress:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show that `done` of `total` of a stage is done; a total of 0 marks a note."""
+        """Show that `done` of `total` of a stage is done. A total of 0 prints the stage as a note on its own line."""
         if not total:
             self.close()
             _put(printable(stage) + "\n")
@@ -82,7 +81,6 @@ class Progress:
         return f"  {count / seconds:,.3g}/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
 
     def close(self) -> None:
-        """Clear the moving line or the bar."""
         if self._notebook:
             if self._display is not None:
                 self._show_html("")

@@ -1,4 +1,4 @@
-"""Results that API functions return: in order, printable, shown in notebooks, saved, turned into frames."""
+"""The results that API functions return: in order, printable, shown in notebooks, saved, turned into frames."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ KINDS: Registry[ResultKind[Any]] = Registry("result")
 
 @dataclass(frozen=True, repr=False)
 class ResultSet(Sequence[T], Generic[T]):
-    """Results of one kind, in order; printed as their command prints them.
+    """Results of one kind, in order. They print like the output of their command.
 
-    Indexed by number, or by the name of a measure if one result is of it. True if nothing failed, as in
+    Indexed by number, or by a measure if one result is of it. True if nothing failed or is undecided, as in
     `assert weir.gate(...)`.
     """
 
@@ -59,7 +59,8 @@ class ResultSet(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, which: slice) -> ResultSet[T]: ...
     def __getitem__(self, which: object) -> T | ResultSet[T]:
-        """Return a result by number or measure, or several; raises UnknownName for a measure that none has."""
+        """Return a result by number or measure, or several by a slice; raises UnknownName for a measure that
+        none has."""
         if isinstance(which, slice):
             return ResultSet(self.kind, self.items[which], self.remarks, self.left_out)
         if isinstance(which, int):
@@ -73,7 +74,6 @@ class ResultSet(Sequence[T], Generic[T]):
         return iter(self.items)
 
     def __bool__(self) -> bool:
-        """Return True if nothing failed; for kinds that cannot fail, if there is a result."""
         return self.outcome == "pass" if self.kind.outcome else len(self.items) > 0
 
     @property
@@ -89,16 +89,15 @@ class ResultSet(Sequence[T], Generic[T]):
         return notebook_html(self.tables("html"), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"weir": kind, "results": plain dicts, "notes": only if there are any}, as `save` writes it."""
+        """Return {"weir": kind, "results": plain dicts, "notes": notes if there are any}, as `save` writes it."""
         values = {"weir": self.kind.name, "results": [json_value(one) for one in self.items]}
         return values | {"notes": [json_value(note) for note in self.notes()]} if self.notes() else values
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {field: values} of the plain fields, a value for each result or each of its parts (pair,
-        effect, query).
-        - ResultSet._fields _lines
+        """Return {field: values} of the plain fields, a value for each result or each of its parts (pair, effect,
+        query).
         """
         names, lines = self._fields(results.LEADING)
         columns = frames.columns_of(lines)
@@ -107,7 +106,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
         """Return the tables for a form: text, markdown, latex or html.
 
-        options: of the tables of this kind, such as {"long": True}; forms with tables of their own have none.
+        options: options of this kind's tables, such as {"long": True}.
         """
         if self.maker is not None:
             return self.maker(**options or {})
@@ -131,7 +130,10 @@ class ResultSet(Sequence[T], Generic[T]):
         return charts(self.kind.name, self.items)
 
     def plot(self) -> Figure:
-        """Return the charts as a figure, which a notebook shows and `save` writes; raises as `charts`."""
+        """Return the charts as a figure, which a notebook shows and `save` writes to files.
+
+        Raises BadValue for a kind without charts, and if there is nothing to draw.
+        """
         from weir.api.charts import Figure
 
         return Figure(self.charts())
@@ -143,10 +145,11 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or a page of html, without their notes.
+        """Return the results as text, json, csv, latex, markdown or an html page; notes are in latex alone, as
+        comments.
 
-        width, colour: of a terminal, for text.
-        options: as in `tables`.
+        width, colour: the terminal's width and whether it has colours, for text.
+        options: options of this kind's tables, such as {"long": True}.
 
         Raises UnknownName for another form.
         """
@@ -155,7 +158,8 @@ class ResultSet(Sequence[T], Generic[T]):
         if form == "csv":
             names, lines = self._fields(self.kind.columns)
             return csv_text([names, *([_cell(line.get(name)) for name in names] for line in lines)])
-        return tables_as_text(self.tables(form, options), form, width, colour, self.kind.name)
+        notes = self.notes() if form == "latex" else ()
+        return tables_as_text(self.tables(form, options), form, width, colour, self.kind.name, notes)
 
     @named_arguments
     def to_latex(self) -> str:
@@ -171,7 +175,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def to_csv(self, *, raw: bool = False) -> str:
         """Return comma-separated values at full precision; `save("x.csv")` writes them.
 
-        raw: keep control characters and marks that turn text around, which come from data.
+        raw: keep control characters and marks of text direction that come from data.
         """
         text = self.shown("csv")
         return text if raw else printable_text(text)
@@ -180,7 +184,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results as JSON at full precision, or as .csv, .tex, .md or .html, by the ending.
 
-        Raises BadValue for another ending, StoreError if the disk refuses.
+        Raises BadValue for another ending, StoreError if the file cannot be written.
         """
         target = path_of(path)
         ending = target.suffix.lower()
@@ -193,16 +197,17 @@ class ResultSet(Sequence[T], Generic[T]):
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
-        """Read results that `save` wrote; raises FormatError for another file."""
+        """Return the results in a file that `save` wrote as JSON; raises FormatError for another file."""
         path = path_of(path)
+        content = read_bytes(path)
         try:
-            values = parse_json(read_bytes(path), path)
+            values = parse_json(content, path)
             kind = KINDS.get(values["weir"])
             notes = tuple(rebuilt(Note, one) for one in values.get("notes", ()))
             return ResultSet(kind, tuple(rebuilt(kind.of, one) for one in values["results"]), notes)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
-            problem = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
-            raise FormatError(path, problem, "results as ResultSet.save writes them") from None
+        except (ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
+            found = f"something else ({error})"
+            raise FormatError(path, found, "results as ResultSet.save writes them") from None
 
     def _of_measure(self, name: str) -> T:
         measures = [getattr(one, "measure", None) for one in self.items]

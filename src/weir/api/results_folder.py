@@ -30,10 +30,11 @@ from weir.core.scores import GroupedScores, Note, Row, Scores
 from weir.core.tables import tables_as_text
 from weir.datasets.card import CARDS, JUDGMENTS_CARDS, CollectionCard, JudgmentsCard, judgments_card
 from weir.datasets.fetch import fetch_missing
-from weir.datasets.load import Dataset, catalogue_name, load_group, query_groups
+from weir.datasets.load import Dataset, load_group, query_groups
+from weir.datasets.names import catalogue_name
 from weir.datasets.scoring_rules import judged_by
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError, user_level
-from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost
+from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost, scores_of_cells
 from weir.experiment.factors import twin_notes, twin_systems
 from weir.experiment.results import (
     ResultCell,
@@ -45,6 +46,7 @@ from weir.experiment.results import (
     damaged_records,
     finished_and_lacking,
     finished_cells,
+    keep_order,
     largest_k,
     mixed_provenance,
     provenance_of,
@@ -90,19 +92,19 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a row for every dataset, system and measure of a results folder, groups of datasets after their members.
+    """Return a row for every dataset, system and measure of a results folder, groups of datasets after their
+    members.
 
-    measures: these measures alone, by default all.
-    datasets: these datasets alone, by default all; a group means its members, NAME:SPLIT one split.
-    systems: these systems alone, by default all.
+    measures: only these measures, by default all.
+    datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
+    systems: only these systems, by default all.
     by: groups of queries, whose means are the rows.
-    collection: where a collection with the column `by` lies now, by name.
-    fetch: download the collections that records of results name, by default nothing is asked of the network and
-        nothing is written.
+    collection: the present path of a collection with the column `by`, by its name.
+    fetch: download the collections that records of results name, by default the network is not used.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
-    Raises FormatError for a folder without a finished cell, UnknownName for an unknown measure, dataset or system,
-    BadValue for groups that are not there.
+    Raises FormatError for a folder without a finished result, UnknownName for an unknown measure, dataset or
+    system, BadValue for unknown groups of queries.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     names = _measures_among(cells, measures)
@@ -130,7 +132,10 @@ def results_by_query(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
-    """Return ({(dataset, system): scores by query}, notes); arguments and errors as `results`."""
+    """Return ({(dataset, system): scores by query}, notes) of a results folder.
+
+    Other arguments and errors are those of `results`.
+    """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
     scores: dict[tuple[str, str], Scores] = {}
@@ -169,11 +174,12 @@ def shown_rows(
     more: Iterable[Note] = (),
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    """Return (the cells with current scores, their means, notes on both); raises BadValue if all cells are outdated.
+    """Return (results whose scores are current, their means, notes on both).
 
-    measures: these alone, in this order. Default: all.
-    more: the last notes.
+    measures: only these, in this order; by default all.
+    more: notes to put last.
     titles: names to show for systems.
+    Raises BadValue if all scores are outdated.
     """
     scored = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
     named = all(cell.unit for cell in scored)  # as among the cells of which these were chosen
@@ -203,8 +209,7 @@ def _titled(cells: Sequence[ResultCell], titles: Mapping[str, str]) -> list[Resu
 def _tie_groups(cells: Sequence[ResultCell], measures: Sequence[str]) -> Sequence[Comparison]:
     current = largest_k(cells)[0]
     several = len({cell.dataset for cell in current}) < len(current)
-    grid = {(cell.dataset, cell.label or cell.system): cell.values() for cell in current}
-    return compare_grid(grid, measures) if several else ()
+    return compare_grid(scores_of_cells(current), measures) if several else ()
 
 
 def run_grid(
@@ -214,24 +219,28 @@ def run_grid(
     share: str | None = None,
     on: str | None = None,
     fetch: bool = False,
-    labels: Sequence[str] = (),
+    labels: Sequence[str] | Mapping[str, str] = (),
 ) -> ShownRows:
-    """Run an experiment into a results folder. After an interruption, the same call continues.
+    """Run an experiment into a results folder, and return its results with their means and notes.
 
+    grid: the experiment.
     progress: receives (stage, done, total).
-    share: be one of N processes on one folder, as "I/N": begin with the I-th part, then help the others; what
-        is finished is shown.
-    on: a cluster: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
-    fetch: download collections of the catalogue that are not here.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
+    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others;
+        finished results are shown.
+    on: a cluster to run on: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
+    fetch: download collections of the catalogue that are not on this machine.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)"; in Python also {label: system}.
 
-    Raises the WeirErrors of the parts.
+    After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
+    systems.
     """
     if fetch:
         fetch_missing([name for name in grid.datasets if isinstance(name, str)], progress)
     part = None if share is None else experiment.experiment.Share.parse(share)
     titles = labels_of(labels, [str(system) for system in grid.parsed_systems()])
     cells = grid.complete(path_of(folder), progress, part, on)
+    if titles:
+        keep_order(path_of(folder), labels=titles)
     loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
@@ -252,7 +261,12 @@ def run_grid(
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the record of every stage of each result of a folder; arguments as in `results`."""
+    """Return the records of every stage (index, rankings, scores) of each result of a folder.
+
+    datasets, systems: only these, by default all.
+
+    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    """
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
     return ResultSet(experiment.results.PROVENANCES, tuple(map(provenance_of, cells)), notes)
@@ -265,15 +279,15 @@ def verify(
     progress: Callable[[str, int, int], None] | None = None,
     collection: Places = None,
 ) -> ResultSet[Verdict]:
-    """Return a verdict for each stage of a results folder, from every file and score; true if all was checked
-    and is sound.
+    """Return a verdict for each stage of a results folder, after checking every file and score; true if
+    all is sound.
 
     progress: receives (folder, number checked, number in all).
-    fetch: download the collections that records name. By default nothing is asked of the network and nothing
-        is written.
-    collection: where a collection lies now, by name, if it is not where the records say.
+    fetch: download the collections that records name, by default the network is not used.
+    collection: the present path of a collection, by its name, if it is not where the records say.
 
-    Raises FormatError for a folder without results, UnknownName for a collection that it does not have.
+    Raises FormatError for a folder without results, UnknownName for a collection that the folder does not
+    have.
     """
     root, given = path_of(folder), places_of(collection)
     found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
@@ -289,23 +303,24 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
     measure: the quality shown, such as nDCG@10; by default the first.
 
-    Raises FormatError for a folder without a finished cell, UnknownName for an unknown measure.
+    Raises FormatError for a folder without a finished result, UnknownName for an unknown measure.
     """
     costs = experiment.efficiency.efficiency(
         path_of(folder), None if measure is None else str(measures_of(measure)[0])
     )
-    _, outdated = current_cells(by_split(finished_cells(path_of(folder))))
+    current, outdated = current_cells(by_split(finished_cells(path_of(folder))))
+    about_scores = cell_notes(current, [one.quality.measure for one in costs])
     return ResultSet(
         experiment.efficiency.EFFICIENCIES,
         tuple(costs),
-        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated)),
+        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated), *about_scores),
     )
 
 
 def cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
-    """Return the chosen cells of a results folder, and notes on cells that are unreadable or without scores."""
+    """Return the chosen results of a results folder, and notes on results that are damaged or without scores."""
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     finished, lacking = finished_and_lacking(path_of(folder), datasets)
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
@@ -316,10 +331,9 @@ def cells_of(
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, a model or a measure, by default all; empty if nothing is
-    published.
+    """Return the published scores of a collection, a model or a measure, by default all; may be empty.
 
-    model: the whole name, or enough of its words.
+    model: the whole name, or words that only its name has.
 
     Raises UnknownName for an unknown model, BadValue for words that fit several.
     """
@@ -336,14 +350,15 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
-    """Compare the results of a folder with the published scores that their systems claim to be.
+    """Return the results of a folder compared with the published scores that their systems should reproduce.
 
-    model: take the systems to be this published model, such as "baseline bm25s".
-    tolerance: compare so many decimals, if more are printed.
-    nearest: add the nearest published scores of other systems.
-    systems: these systems alone; by default all.
+    model: compare the only system with this published model, such as "baseline bm25s".
+    tolerance: number of decimals to compare, if more are printed.
+    nearest: add the published scores of other systems that are nearest.
+    systems: only these systems; by default all.
 
-    Raises UnknownName for an unknown model or system, FormatError for a folder without results.
+    Raises UnknownName for an unknown model or system, BadValue for a model and several systems, FormatError
+    for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
@@ -356,8 +371,8 @@ def reproduction_page(
 ) -> None:
     """Write a page of the checks of a results folder: two commands for each result, and their outcome.
 
+    checks: result of `reproduce`, called with the same `model`.
     page: HTML if its name ends in .html, else Markdown.
-    model: as in `reproduce`.
     """
     tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
     form = "html" if page.suffix == ".html" else "markdown"
@@ -375,9 +390,10 @@ def results_beside(
     """Return the means of a results folder with the published scores on the same collections, splits and measures.
 
     published: a publisher, such as "MTEB" or "BEIR paper", or words in names of published models.
-    measures, datasets, systems: as in `results`.
+    measures, datasets, systems: only these, by default all.
 
-    Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and as `results`.
+    Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and the
+    errors of `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
@@ -389,13 +405,13 @@ def results_beside(
 def official_scores(
     qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
 ) -> ResultSet[BircoScore]:
-    """Return the figures of a benchmark's own program for runs, or for every cell of a results folder.
+    """Return the scores that a benchmark's own program would print for runs, or for every result of a folder.
 
     qrels, runs: as `evaluate` takes them; without runs a results folder.
-    collection: whose judgments score a folder, if its own are not here.
+    collection: the collection whose judgments score a folder, if those that it names are not on this machine.
 
-    Warns (RankingWarning) of what the program reads otherwise, and of a run that is left out since it cannot
-    be scored. Raises UnknownName for another scorer than "birco", BadValue for rankings of other than whole
+    Warns (RankingWarning) of everything that the program reads in another way, and of runs that cannot be
+    scored. Raises UnknownName for another scorer than "birco", BadValue for rankings that are not of whole
     candidate pools.
     """
     if scorer != "birco":
@@ -421,7 +437,7 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return the figures of BIRCO's own program for run files beside Weir's scores.
+    """Return the scores of BIRCO's own program for run files, beside Weir's.
 
     Raises FormatError and other errors of reading if no file is left.
     """
@@ -441,13 +457,13 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """Return the figures of BIRCO's own program for the cells of a results folder beside Weir's scores.
+    """Return the scores of BIRCO's own program for the results of a folder, beside Weir's.
 
-    datasets, systems: as in `results`.
-    collection: where collections lie now.
-    fetch: download them if need be.
+    datasets, systems: only these, by default all.
+    collection: present paths of collections, by name.
+    fetch: download collections that are not on this machine.
 
-    Raises as `results`, BadValue if no cell ranks whole pools.
+    Raises BadValue if no result ranks whole pools, and the errors of `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     figures, remarks = experiment.reproduce.birco_of_cells(cells, places_of(collection), fetch)
@@ -466,14 +482,14 @@ def plan(
 ) -> ResultSet[Planned]:
     """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take.
 
-    datasets, systems, k: as in `benchmark`.
-    precise: probe each system by itself on growing samples, however long that takes; else all probes end
+    datasets, systems, k: as `benchmark` takes them.
+    precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end
         within a minute.
     progress: receives (stage, done, total).
-    on: say what a cluster takes: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.
+    on: estimate for a cluster: ray (RAY_ADDRESS, else this machine), or ray://HOST:10001.
     machine_price: dollars for an hour of a machine of the cluster.
 
-    Raises UnknownName and BadValue as running the grid would.
+    Raises UnknownName and BadValue as `benchmark`.
     """
     if machine_price is not None and on is None:
         raise BadValue("the price of a machine is that of a cluster's; name one (`on='ray'`)")
@@ -496,8 +512,9 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the stages that `benchmark` would compute on each collection, each once; raises UnknownName or
-    BadValue.
+    """Return the stages (indexes, rankings) that `benchmark` would compute on each collection, each once.
+
+    Raises UnknownName or BadValue for an invalid system.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)
@@ -523,7 +540,8 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True for a file that is no collection (a zip, a TOML file and a golden set are collections)."""
+    """Return True for a file that contains only judgments and is no collection (a zip, a TOML file or a
+    golden set)."""
     path = path_of(name)
     if (
         catalogue_name(name)

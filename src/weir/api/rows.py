@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from weir import systems
 from weir.core.results import ResultKind
@@ -16,44 +17,36 @@ from weir.core.tables import SIGNS, Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.measure import best_of
-from weir.stats.compare import (
-    Comparison,
-    briefly_named,
-    compare_tables,
-    families,
-    method_notes,
-    pair_records,
-    pair_tables,
-    relabelled,
-    standings_table,
-    tally,
-)
-from weir.stats.power import reach_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
+if TYPE_CHECKING:
+    from weir.stats.compare import Comparison
 
-def labels_of(texts: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return {system: label} from texts such as "tuned=bm25(k1=1.2)".
 
-    names: of all systems.
+def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return {system: label}.
+
+    given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
+    names: names of all systems.
 
     Raises BadValue for a text without a label or a system, a label given twice, and a label that is the name
     of another system, UnknownName for an unknown system.
     """
-    if not texts:
+    if not given:
         return {}
     names, labels = tuple(dict.fromkeys(names)), dict[str, str]()
-    for text in texts:
-        label, equals, system = (part.strip() for part in text.partition("="))
-        if not (equals and label and system):
+    pairs = given.items() if isinstance(given, Mapping) else [one.partition("=")[::2] for one in given]
+    for label, named in ((one.strip(), other.strip()) for one, other in pairs):
+        text = f"{label}={named}"
+        if not (label and named):
             raise BadValue(f"the label '{text}': expected NAME=SYSTEM, such as 'tuned=bm25(k1=1.2)'")
-        found = systems_called(system, dict.fromkeys(names, ""))
-        system = found.pop() if len(found) == 1 else system
+        found = systems_called(named, dict.fromkeys(names, ""))
+        system = found.pop() if len(found) == 1 else named
         if system not in names:
             with suppress(WeirError):  # a run file, or a system that this machine does not know
-                system = str(systems.parse_system(system))
+                system = str(systems.parse_system(named))
         if system not in names:
-            raise UnknownName("system to be labelled", system, names)
+            raise UnknownName("system to be labelled", named, names)
         if label in labels.values() or label in names:
             raise BadValue(f"the label '{text}': another system goes by '{label}'")
         labels[system] = label
@@ -66,7 +59,7 @@ def labels_of(texts: Sequence[str], names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class GridCell:
-    """Mean of a system on a dataset by a measure."""
+    """The mean of a system on a dataset by a measure."""
 
     mean: float
     """Over queries, or over datasets."""
@@ -94,6 +87,8 @@ class GridTable:
     notes: tuple[str, ...] = ()
     """The key of the marks."""
     baseline: str | None = None
+    averaged: bool = False
+    """True if the last of `datasets` is a mean over the others."""
 
     def legend(self) -> tuple[str, ...]:
         """Return a line for each system with a short name."""
@@ -101,7 +96,8 @@ class GridTable:
         return tuple(f"{label}: {name}" for label, name in pairs if label != name)
 
     def marked(self) -> Table:
-        """Return the table without its notes, a row for each system; on a narrow terminal a row for each dataset."""
+        """Return the table with its marks, without notes: a row for each system, on a narrow terminal for
+        each dataset."""
         pairs, tables = zip(self.labels, self.systems, strict=True), list[Table]()
         systems = [f"{label} (baseline)" if name == self.baseline else label for label, name in pairs]
         for corner, names, header, cells in (
@@ -114,17 +110,18 @@ class GridTable:
                 for c in row:
                     lines[-1].append("-" if c is None else Cell(score(c.mean), c.best, c.letters, c.verdict))
             tables.append(table_of(lines, right=None, title=self.measure))
-        return replace(tables[0], turned=tables[1])
+        mean = len(self.datasets) if self.averaged else None
+        return replace(tables[0], turned=tables[1], leading=mean)
 
 
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
     """Return a table for each measure of the rows, with datasets and systems in the order of their first row.
 
-    comparisons: letters and verdicts come from them.
+    comparisons: give the letters and verdicts in the tables.
 
-    The last column is the mean over datasets, for systems that have all; a whole group counts as one dataset,
-    and so do the splits of a collection. The last table is Judged@10 if it is known and no measure of the
-    rows.
+    The last column is the mean over datasets, for systems that have all; a group whose members are all there
+    counts as one dataset, and so do the splits of a collection. The last table is Judged@10 if it is known
+    and no measure of the rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
@@ -179,18 +176,24 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
             )
         cells = tuple(zip(*columns, strict=True))
         there = [cell for row in cells for cell in row if cell is not None]
-        key = _marks_key(there, own, dict(zip(systems, short, strict=True)))
-        notes = (*key, *_too_few_notes(own), *label_notes(rows))
-        tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes))
+        key = marks_key(there, own, dict(zip(systems, short, strict=True)))
+        notes = (*key, *too_few_notes(own), *label_notes(rows))
+        averaged = len(units) > 1 or last in [group.name for group in groups]
+        tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes, averaged=averaged))
     return tuple(tables)
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return several grids as tables; shared notes and full names appear once, at the end."""
+    """Return several grids as tables; shared notes appear once, at the end.
+
+    legend: add the full names of systems with short names, as a table of sentences that HTML folds.
+    """
     tables = [grid.marked() for grid in grids]
-    notes = [n for grid in grids for n in grid.notes] + [n for grid in grids if legend for n in grid.legend()]
     if tables:
-        tables[-1] = replace(tables[-1], notes=tuple(dict.fromkeys(notes)))
+        tables[-1] = replace(tables[-1], notes=tuple(dict.fromkeys(n for grid in grids for n in grid.notes)))
+    names = dict.fromkeys(n for grid in grids if legend for n in grid.legend())
+    if names:
+        tables.append(replace(sentences(*names), folded="systems by their full names", follows=True))
     return tuple(tables)
 
 
@@ -199,10 +202,10 @@ def row_tables(
     compared: Callable[[], Sequence[Comparison]] | None = None,
     long: bool = False,
 ) -> tuple[Table, ...]:
-    """Return a grid of datasets and systems for each measure; for one system, dataset or group, or if `long`,
-    a line for each mean.
+    """Return a grid of datasets and systems for each measure, or a line for each mean.
 
-    compared: makes the comparisons that tie groups of a grid come from.
+    compared: function that makes the comparisons from which a grid takes its letters.
+    long: return lines; so does a single system, dataset or group.
     """
     systems = {row.system for row in rows}
     if (
@@ -227,9 +230,10 @@ ROWS = ResultKind(
 )
 
 
-def _marks_key(
+def marks_key(
     there: Sequence[GridCell], compared: Sequence[Comparison], labels: Mapping[str, str]
 ) -> list[str]:
+    """Return the sentences that explain the marks of a grid's cells."""
     key = [BEST] if any(cell.best for cell in there) else []
     if compared:
         first = compared[0]
@@ -242,116 +246,11 @@ def _marks_key(
     return key
 
 
-def _too_few_notes(compared: Sequence[Comparison]) -> list[str]:
+def too_few_notes(compared: Sequence[Comparison]) -> list[str]:
+    """Return a sentence on each dataset with too few queries to show a difference."""
     return list(dict.fromkeys(
         (f"{c.dataset}: " if c.unit == "queries" else "")
-        + reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
+        + c.too_few
         for c in compared
-        if c.pairs and not c.reach.possible
+        if c.pairs and c.too_few
     ))  # fmt: skip
-
-
-# ----------
-# Comparisons.
-
-
-def _comparison_grids(comparisons: Sequence[Comparison]) -> tuple[GridTable, ...]:
-    systems = _in_given_order(comparisons)
-    names = dict(zip(systems, short_names(systems), strict=True))
-    grids = []
-    for measure in dict.fromkeys(c.measure for c in comparisons):
-        own = [c for c in comparisons if c.measure == measure]
-        columns = [_means_column(c, systems) for c in own]
-        heads = [f"mean of {c.dataset}" if c.unit == "datasets" else c.dataset for c in own]
-        alone = len({c.dataset for c in own if c.unit == "queries"}) == 1  # its groups need no other name
-        heads = [
-            (c.group if alone else f"{head}, {c.group}") if c.group else head
-            for head, c in zip(heads, own, strict=True)
-        ]
-        cells = tuple(zip(*columns, strict=True))
-        there = [cell for column in columns for cell in column if cell is not None]
-        notes = (*_marks_key(there, own, names), *_too_few_notes([c for c in own if c.unit == "queries"]))
-        labels = tuple(names.values())
-        grids.append(GridTable(measure, tuple(heads), systems, labels, cells, notes, own[0].baseline))
-    return tuple(grids)
-
-
-def _in_given_order(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    ordered = dict[str, None]()
-    for c in comparisons:
-        later = [pair.second for pair in c.pairs]
-        ordered |= dict.fromkeys(sorted((s.system for s in c.standings), key=later.count))
-    return tuple(ordered)
-
-
-def _means_column(c: Comparison, systems: Sequence[str]) -> list[GridCell | None]:
-    verdicts = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
-    cells = {
-        s.system: GridCell(
-            s.mean,
-            s.best is not None and s.mean == c.standings[0].mean,
-            s.letters,
-            verdicts.get(s.system, ""),
-        )
-        for s in c.standings
-    }
-    return [cells.get(system) for system in systems]
-
-
-def _comparison_page(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return the marked means, then every pair: of several collections or groups a grid of means for each measure, of
-    a single collection a table of its systems by measures.
-    """
-    means, pairs = pair_tables(comparisons)
-    if len({(c.dataset, c.group) for c in comparisons}) > 1:
-        return (*grids_marked(_comparison_grids(comparisons)), pairs)
-    title = comparisons[0].dataset if comparisons else ""
-    return replace(means.without(0), title=title), pairs.without(0)
-
-
-def _comparison_html(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return the marked means with their key, then every pair and how the numbers were made, folded if many.
-
-    Means on one collection have intervals; on several they make a grid.
-    """
-    pairs = pair_tables(comparisons)[1]
-    tables = grids_marked(_comparison_grids(comparisons))
-    if len({(c.dataset, c.group) for c in comparisons}) > 1:
-        pairs = replace(pairs, folded=f"{len(pairs.rows)} pairs, each with its verdict")
-    elif tables:
-        pairs = pairs.without(0)  # the dataset, which titles name
-        of_each = [standings_table(c, marked=True) for c in briefly_named(comparisons)[0]]
-        tables = (*of_each[:-1], replace(of_each[-1], notes=tables[-1].notes))
-    shown = tables[-1].notes if tables else ()
-    tallies = [f"{c.measure}: {tally(one)}" for c in comparisons for one in c.tallies]
-    how = [*families(comparisons), *method_notes(comparisons, explain=True, ranked=False)]
-    notes = [note for note in (*tallies, *how) if note not in shown]
-    return (*tables, replace(pairs, notes=()), replace(sentences(*notes), folded="how the numbers were made"))
-
-
-def _comparison_tables(
-    comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
-) -> tuple[Table, ...]:
-    """Return a grid for each measure and the comparison across datasets; of one dataset, or if `long`, every
-    pair.
-
-    explain: add how the numbers were made.
-    """
-    across = [c for c in comparisons if c.unit == "datasets"]
-    if long or not across:
-        return compare_tables(comparisons, long, explain)
-    systems = _in_given_order(comparisons)
-    names = dict(zip(systems, short_names(systems), strict=True))
-    grids = grids_marked(_comparison_grids(comparisons))
-    return (*grids, *compare_tables(relabelled(across, names), long, explain))
-
-
-COMPARISONS = ResultKind(
-    "compare",
-    Comparison,
-    _comparison_tables,
-    page=_comparison_page,
-    html=_comparison_html,
-    parts="pairs",
-    csv=pair_records,
-)

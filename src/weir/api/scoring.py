@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weir.api.collection_notes import collection_notes, restriction_notes
+from weir import datasets
 from weir.api.evaluation import conventions_of, gated_by
 from weir.api.given import run_paths
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, labels_of
 from weir.core.scores import GroupedScores, Note, Row, Scores
-from weir.datasets.load import Dataset, query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
@@ -22,10 +21,12 @@ from weir.files.runs import judgments_name, read_run
 from weir.files.score_files import values_csv, values_json, values_lines
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.measures.evaluate import DEFAULT, Conventions, each_file, judgments_for, names_of_runs
-from weir.stats import paired_sets
-from weir.stats.paired_sets import WITHIN_GROUPS, WithinGroups, within_groups
 from weir.stats.score_rows import result_rows, rows_by_group, scored, system_notes
-from weir.stats.threshold import ABSTENTIONS, Abstention, abstention
+
+if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
+    from weir.stats.paired_sets import WithinGroups
+    from weir.stats.threshold import Abstention
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class FileScores:
     """What a run is called where it is shown, by name."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a row for each run and measure, with `by` for each group of queries; raises as `query_groups`."""
+        """Return a row for each run and measure, with `by` for each group of queries.
+
+        Raises BadValue if no query has a group, FormatError or UnknownName for groups that cannot be read.
+        """
         rows, notes = list[Row](), list[Note]()
         if by is None:
             rows = [row for name, one in self.scores.items() for row in result_rows(one, self.dataset, name)]
@@ -60,21 +64,33 @@ class FileScores:
         return ResultSet(ROWS, tuple(rows), (*notes, *self.notes), self.left_out)
 
     def within(self, by: object) -> ResultSet[WithinGroups]:
-        """Return each measure within groups of queries for each run; raises BadValue if no query has a group."""
+        """Return each measure within groups of queries, averaged, for each run; raises BadValue if no query
+        has a group."""
+        from weir.stats.paired_sets import WITHIN_GROUPS, within_groups
+
         several = [
             replace(one, system=name) for name, grouped in self._grouped(by) for one in within_groups(grouped)
         ]
         return ResultSet(WITHIN_GROUPS, tuple(several), (*self.label_notes, *self.notes), self.left_out)
 
     def abstentions(self, confidence: str) -> Iterator[ResultSet[Abstention]]:
-        """Yield for each run the gain from leaving out the least confident queries; raises UnknownName for a
-        confidence."""
+        """Yield for each run the means of each measure as the least confident queries are left out.
+
+        confidence: "max", "std" or "diff1", as for `weir.stats.threshold.abstention`.
+
+        Steps raise UnknownName for another confidence.
+        """
+        from weir.stats.threshold import ABSTENTIONS, abstention
+
         for name, scores in self.scores.items():
             run = self.rules.ranked(read_run(self.files[name]))
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(cells that name a run in this form, its scores by query)]."""
+        """Return [(cells that name a run, its scores by query)].
+
+        form: "csv" names dataset and run; any other the run, if there are several.
+        """
         return [
             ((self.dataset, name) if form == "csv" else (name,) * (len(part) > 1), one)
             for part in (self.scores, self.by_pair)
@@ -83,13 +99,13 @@ class FileScores:
 
     @property
     def label_notes(self) -> tuple[Note, ...]:
-        """Notes on labels of a model, which tables contain already."""
+        """Notes on the use of a model's labels, which tables show already."""
         uses = (scores.labels for scores in self.scores.values())
         return tuple(dict.fromkeys(Note(f"labels: {use.sentence}") for use in uses if use is not None))
 
     def _grouped(self, by: object) -> Iterator[tuple[str, GroupedScores]]:
         for name, one in self.scores.items():
-            yield name, GroupedScores.of(one, query_groups(by, one.queries, self.rules.dataset))
+            yield name, GroupedScores.of(one, datasets.load.query_groups(by, one.queries, self.rules.dataset))
 
 
 def score_files(
@@ -104,12 +120,13 @@ def score_files(
     signs: str | None = None,
     titles: Sequence[str] = (),
 ) -> FileScores:
-    """Return the scores of run files; arguments as `evaluate`, runs also results folders.
+    """Return the scores of run files, which may also be results folders.
 
-    signs: how identifiers of two queries under two instructions end, as in -og:-changed, for their p-MRR.
+    signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".
 
-    A file that cannot be scored is left out. Raises the WeirErrors of reading and scoring if none is left.
+    Other arguments are those of `evaluate`. A file that cannot be scored is left out. Raises the WeirErrors
+    of reading and scoring if none is left.
     """
     requested, wanted = measures_of(measures), conventions_of(conventions)
     given, about = judged_by(qrels, collection)
@@ -127,6 +144,8 @@ def score_files(
     called = labels_of(titles, files)
     notes = system_notes({called.get(name, name): one for name, one in scores.items()})
     if rules.dataset is not None:
+        from weir.api.collection_notes import collection_notes, restriction_notes
+
         notes += restriction_notes(rules.dataset)
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
@@ -137,10 +156,12 @@ def score_files(
 def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
     """Return p-MRR of run files by name.
 
-    signs: how identifiers of original and changed queries end, such as "-og:-changed".
+    signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
 
-    Raises BadValue for other signs, and as `p_mrr`.
+    Raises BadValue for another form of signs, and if no pair has a document that becomes irrelevant.
     """
+    from weir.stats import paired_sets
+
     ends = signs.split(":")
     if len(ends) != 2 or not all(ends):
         raise BadValue(f"`signs={signs!r}`: expected how both identifiers end, such as -og:-changed")
@@ -154,9 +175,11 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the values of each query as csv, json or tab-separated lines, after the dataset or system they belong to.
+    """Return the values of each query as csv, json or tab-separated lines.
 
-    cell: escapes a cell of a line.
+    form: "csv" or "json", any other for tab-separated lines.
+    placed: (cells that name dataset or system, scores) of each result.
+    cell: escapes a text of a tab-separated line.
     """
     if form == "csv":
         return values_csv(placed)

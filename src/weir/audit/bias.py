@@ -46,7 +46,11 @@ TIMES_CHANCE = 3
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
-    """Return {depth: share of relevant (query, document) pairs that BM25 returns}, depths 10 and 100; NaN for none."""
+    """Return {depth: share of relevant (query, document) pairs that BM25 returns} at depths 10 and 100; NaN
+    without pairs.
+
+    Pairs whose query or document the collection lacks do not count.
+    """
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
     judged = Judged.of(run, qrels)
@@ -60,7 +64,8 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
+    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
+    term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -127,8 +132,8 @@ def hub_documents(subject: Subject) -> Iterator[Finding]:
     """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of
     these.
 
-    In a small collection for three times as many queries as by chance. Source: Radovanovic, Nanopoulos and Ivanovic
-    2010.
+    In a small collection, a document counts if it is there for three times as many queries as by chance.
+    Source: Radovanovic, Nanopoulos and Ivanovic 2010.
     """
     for name, run in subject.runs.items():
         top = run.top(FIRST_RANKS)
@@ -189,7 +194,8 @@ SEED = 5
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
     """Yield groupings of the queries by features with two or more values; columns of the collection come last.
 
-    Raises BadValue without queries.
+    A column of which most values belong to one query each, such as a number of searches, groups nothing. Raises
+    BadValue without queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
@@ -232,8 +238,14 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
             labels = _thirds(mean, "of the terms in relevant documents")
             groupings.append(grouping("words shared", labels, judged))
     if queries.metadata is not None:
-        groupings += [grouping(name, column.tolist()) for name, column in queries.metadata.groups.items()]
+        columns = (grouping(name, column.tolist()) for name, column in queries.metadata.groups.items())
+        groupings += [groups for groups in columns if not _of_single_queries(groups)]
     return (groups for groups in groupings if len(groups) > 1)
+
+
+def _of_single_queries(groups: QueryGroups) -> bool:
+    sizes = np.bincount(groups.group[groups.group >= 0], minlength=len(groups))
+    return 2 * int(np.count_nonzero(sizes == 1)) > len(groups)
 
 
 def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
@@ -250,10 +262,9 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 
 
 def topics(subject: Subject) -> QueryGroups:
-    """Return clusters of the queries by spherical k-means of the encoder's vectors, or of tf-idf without an
-    encoder.
+    """Return clusters of the queries by topic: spherical k-means of the encoder's vectors, else of tf-idf.
 
-    A cluster is labelled by its heaviest words; words of a single query are ignored.
+    A cluster's label is its heaviest words. Words of only one query are ignored.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -318,7 +329,7 @@ MOST_SYSTEMS = 6
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of queries, with the difference of two systems on the group and on all other queries."""
+    """A group of queries, and the difference of two systems on it and on all other queries."""
 
     feature: str
     label: str
@@ -333,7 +344,8 @@ class Slice:
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Return the two-sided p-value of Student's test (pooled) or Welch's test of equal means; 1 for equal constants."""
+    """Return the two-sided p-value of Student's test (pooled) or Welch's test that two samples have equal
+    means; 1 for equal constants."""
     difference, sizes = float(a.mean() - b.mean()), (len(a), len(b))
     variances = [float(x.var(ddof=1)) for x in (a, b)]
     if pooled:
@@ -351,9 +363,13 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return every slice of at least FEWEST_SLICE_QUERIES, smallest p-value first (Benjamini and Hochberg).
+    """Return the differences on every group, smallest p-value first.
 
-    differences: float64[queries], NaN if a system is undefined.
+    differences: float64[queries], NaN if a system's value is undefined.
+    groupings: groups of the queries, by several features.
+
+    A group counts if at least FEWEST_SLICE_QUERIES are in it and as many outside; of two that together are all
+    queries, only the smaller. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []

@@ -1,4 +1,4 @@
-"""Findings, the registry of checks, and audits that run them."""
+"""Findings, the registry of checks, and audits that run the checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from weir.core.frames import json_value
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import counted
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
@@ -22,17 +22,11 @@ Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
 the number; note: for the record."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 EXAMPLES_SHOWN = 5
-NAMES_BEFORE = {
-    "howlers": "off-topic results",
-    "hubs": "hub documents",
-    "one order": "query-independent rankings",
-}
-"""{name of a check in version 0.2: its name}; both select a check."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A defect or fact, with its evidence and a remedy."""
+    """A defect or fact that a check found, with its evidence and a remedy."""
 
     severity: Severity
     statement: str
@@ -59,7 +53,7 @@ AuditProgress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Check:
-    """A registered check: its function, and the parts of a subject that it needs."""
+    """A registered check: its function, and which parts of a subject it needs."""
 
     name: str
     function: Callable[[Any], Iterable[Finding]]
@@ -86,10 +80,11 @@ CHECKS: Registry[Check] = Registry("check")
 def check(
     name: str, needs: Sequence[str], comparing: bool = False
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Return a decorator that registers a function from a subject to findings as a check.
+    """Return a decorator that registers a function as a check; the function takes a subject and yields
+    findings.
 
-    needs: among "corpus", "queries", "qrels", "runs", "training", "encoder".
-    comparing: the function takes several subjects.
+    needs: any of "corpus", "queries", "qrels", "runs", "training", "encoder".
+    comparing: True if the function takes several subjects.
     """
 
     def add_check(function: CheckFunction) -> CheckFunction:
@@ -99,7 +94,7 @@ def check(
     return add_check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """The findings on a subject, worst first."""
 
@@ -110,6 +105,9 @@ class Audit:
     left_out: tuple[tuple[str, str], ...]
     """(check, parts it lacked)."""
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     @property
     def worst(self) -> Severity | None:
         """Severity of the worst finding, None without findings."""
@@ -117,8 +115,9 @@ class Audit:
 
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
-    """Return an audit by the named checks, by default all whose parts the subject has; raises UnknownName,
-    BadValue for none.
+    """Return an audit of a subject by the named checks, by default all whose parts the subject has.
+
+    Raises UnknownName for an unknown check, BadValue if no check can run.
     """
     return _audit(subject.name, subject, subject.parts, [one for one in _checks(only) if not one.comparing])
 
@@ -126,7 +125,12 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
 ) -> list[Audit]:
-    """Return an audit of each subject, then one that compares them if there are several; raises as `audited`."""
+    """Return an audit of each subject by the named checks, and of several subjects one that compares them.
+
+    progress: called before each check.
+
+    Raises UnknownName for an unknown check, BadValue if no check can run.
+    """
     checks = _checks(only)
     single, comparing = ([one for one in checks if one.comparing == several] for several in (False, True))
     if not single and len(subjects) < 2:
@@ -135,15 +139,16 @@ def audited_all(
     audits = (
         [_audit(one.name, one, one.parts, single, progress, not able) for one in subjects] if single else []
     )
-    if comparing and len(subjects) > 1:
-        everywhere = frozenset.intersection(*(one.parts for one in subjects))
+    everywhere = frozenset.intersection(*(one.parts for one in subjects))
+    ready = any(everywhere >= {*check.needs} for check in comparing)
+    if comparing and len(subjects) > 1 and (ready or not able):
         together = ", ".join(one.name for one in subjects)
         audits.append(_audit(together, subjects, everywhere, comparing, progress))
     return audits
 
 
 def _checks(only: Iterable[str]) -> list[Check]:
-    return [CHECKS.get(NAMES_BEFORE.get(name, name)) for name in (list(only) or CHECKS.names())]
+    return [CHECKS.get(name) for name in (list(only) or CHECKS.names())]
 
 
 def _audit(
@@ -202,7 +207,6 @@ def _page(audits: Sequence[Audit]) -> tuple[Table, ...]:
 
 
 def _folded_page(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return the wrong and serious findings, and the other findings of each subject, folded if long."""
     tables = list[Table]()
     for table, audit in zip(_page(audits), audits, strict=True):
         severe = sum(f.severity in ("wrong", "serious") for f in audit.findings)
@@ -223,7 +227,7 @@ def _skipped(audit: Audit) -> list[str]:
 
 
 def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return the findings of each subject, a paragraph each; findings shared by systems are one paragraph."""
+    """Return tables of the findings of each subject. A finding that holds for several systems is stated once."""
 
     def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
         return finding.severity, finding.check, finding.remedy, bool(finding.system)

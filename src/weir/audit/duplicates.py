@@ -1,4 +1,4 @@
-"""Checks for documents and queries of the same text, or nearly the same."""
+"""Checks for documents and queries with the same text, or nearly the same."""
 
 from __future__ import annotations
 
@@ -30,11 +30,9 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return the judgments with each grade also for unjudged duplicates of the document, and the number
-    added.
+    """Return (judgments in which unjudged duplicates have the judged document's grade, number added).
 
-    If judged duplicates disagree, an unjudged one gets their highest grade. The origin of additions is
-    "duplicate".
+    If judged duplicates disagree, the highest grade counts. The origin of added judgments is "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
@@ -62,7 +60,10 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
 
 
 def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
-    """Return the rows that share a text, without blank ones; arguments as `duplicate_groups`."""
+    """Return the groups of rows that share a text in every column, leaving out blank texts.
+
+    form: maps a text to the form that is compared, by default the text itself.
+    """
     groups = duplicate_groups(columns, form)
     firsts = [int(rows[0]) for rows in groups.members()]
     empty = [n for n, row in enumerate(firsts) if not any(column[row].strip() for column in columns)]
@@ -208,7 +209,7 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class NearCopies:
-    """The groups of documents whose texts are nearly equal."""
+    """Groups of documents whose texts are nearly equal."""
 
     groups: DuplicateGroups
     """Members have a Jaccard index of at least NEAR with the group's first row."""
@@ -218,9 +219,9 @@ class NearCopies:
     """Number of comparisons left out; above 0 only if many texts are partly alike."""
 
 
-def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
-    """Return groups of documents with nearly the same title and text, each member verified against the
-    leader.
+def near_copies(corpus: Corpus) -> NearCopies:
+    """Return groups of documents with nearly the same title and text. Each member is compared with the
+    group's first row.
 
     Raises MissingExtra without the `run` extra, BadValue if memory does not suffice.
     """
@@ -251,7 +252,7 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
     minhash.shingle_sets(ptr, numbers, SHINGLE_TERMS, count, shingle, spare, np.empty(2048, np.int64))
     local = np.empty(len(candidates), np.int64)
     most = np.full(int(bucket.max(initial=-1)) + 1, LEADERS_COMPARED, np.int32)
-    skipped = minhash.leaders(ptr, count, shingle, bucket, most, least, local)
+    skipped = minhash.leaders(ptr, count, shingle, bucket, most, NEAR, local)
     leader = np.arange(len(corpus))
     leader[candidates] = candidates[local]
     firsts = np.flatnonzero(np.bincount(leader, minlength=len(leader)) > 1)
@@ -261,7 +262,6 @@ def near_copies(corpus: Corpus, least: float = NEAR) -> NearCopies:
 
 
 def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
-    """Return int32[candidates, bands] buckets of texts that share one, -1 for none, and the rows of these texts."""
     n, bands = keys.shape
     bucket = np.full((n, bands), -1, np.int32)
     numbered = 0

@@ -37,7 +37,7 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return the scores of the best possible ranking: judged documents by descending grade."""
+    """Return the highest possible scores, which a ranking of the judged documents by descending grade has."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()
@@ -350,18 +350,19 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean judged share of the first 10 documents over answered queries, Elastic's judge rate; NaN
-    without any.
+    """Return the mean share of judged documents among the first 10, over answered queries (Elastic's judge
+    rate).
 
-    Judged@10 counts unanswered queries as 0.
+    NaN if no query is answered. The measure Judged@10 counts unanswered queries as 0 instead.
     """
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """Return BEIR's Hole@k: the share of the first k ranks, over all judged queries, with a document that no
-    query judges.
+    """Return BEIR's Hole@k: the share of documents at the first k ranks that no query's judgments contain.
+
+    NaN without judgments.
     """
     # The hole evaluation in BEIR's code.
     top = run.top(k)

@@ -1,4 +1,4 @@
-"""Leakage: judged queries that systems may have been trained on, and overlap of collections' words."""
+"""Leakage: judged queries that systems may have been trained on, and overlap of the words of collections."""
 
 from __future__ import annotations
 
@@ -45,13 +45,16 @@ class Leaks:
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """True for queries whose text is found."""
+        """True for each query whose text is found in the training data, bool[queries]."""
         by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
         return by_text
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Return the test queries found among the training queries; `relevant` has the relevant documents by test query."""
+    """Return the test queries found among the training queries.
+
+    relevant: {test query: its relevant documents}.
+    """
     texts = queries.text.tolist()
     training_texts = training.queries.text.tolist()
     same, grams = set(training_texts), {g for text in training_texts for g in _grams(text)}
@@ -139,7 +142,12 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """Return (cosine, number) of the nearest training query for each query; -1 without training queries."""
+    """Return (cosine, row) of the nearest training query for each query, float64 and int64[queries].
+
+    encode: function from texts to vectors.
+
+    The row is -1 if there are no training queries.
+    """
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
     cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
     for start in range(0, len(mine) if len(theirs) else 0, BLOCK_QUERIES):
@@ -151,7 +159,7 @@ def nearest_training(queries: Queries, training: Training, encode: TextEncoder) 
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows divided by their lengths; zero rows stay zero."""
+    """Return the rows divided by their lengths, float32[n, d]. Zero rows stay zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0), np.float32)
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.audit.bias import term_overlap
-from weir.audit.check import Finding, check
+from weir.audit.check import Finding, Severity, check
+from weir.core.dangling import written_otherwise
 from weir.core.qrels import Qrels
 from weir.core.rounding import counted, one_or_more
 from weir.core.run import Run
@@ -30,18 +31,18 @@ FEW_ANSWERED = 0.5
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def ranking_hashes(run: Run, k: int = FIRST_RANKS) -> dict[str, int]:
-    """Return {query: hash of the first k documents in order}; rankings shorter than FEWEST_DOCUMENTS are left out."""
-    top = run.top(k)
+def ranking_hashes(run: Run) -> dict[str, int]:
+    """Return {query: hash of the first ten documents in order}; rankings below FEWEST_DOCUMENTS are left out."""
+    top = run.top(FIRST_RANKS)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
     rank = top.ranks()
     whole: NDArray[np.uint64] = np.zeros(len(top), np.uint64)
     query = top.query_of_row()
-    for place in range(1, k + 1):
+    for place in range(1, FIRST_RANKS + 1):
         rows = rank == place
         whole[query[rows]] = (whole[query[rows]] ^ of_doc[rows]) * _MULTIPLIER
-    long = np.flatnonzero(np.diff(top.ptr) >= min(FEWEST_DOCUMENTS, k))
+    long = np.flatnonzero(np.diff(top.ptr) >= FEWEST_DOCUMENTS)
     return dict(zip(top.queries.take(long).tolist(), whole[long].tolist(), strict=True))
 
 
@@ -49,30 +50,45 @@ def ranking_hashes(run: Run, k: int = FIRST_RANKS) -> dict[str, int]:
 def same_rankings(subject: Subject) -> Iterator[Finding]:
     """Systems whose first ten documents are the same, in the same order, for half of the queries or more.
 
-    Causes: a re-ranking that failed and kept the order of its first stage, or one run file under two names.
+    Causes: a re-ranking that failed and kept the order of its first stage, one run file under two names, or a
+    step that changes nothing on this collection, such as feedback that adds no term.
     """
     hashes = {name: ranking_hashes(run) for name, run in subject.runs.items()}
     for one, other in combinations(hashes, 2):
         common = hashes[one].keys() & hashes[other].keys()
         same = sorted(query for query in common if hashes[one][query] == hashes[other][query])
         if common and len(same) >= SAME_SHARE * len(common):
+            known = [subject.unscored[name] for name in (one, other) if name in subject.unscored]
+            reranked = any(candidates for _, candidates in known)
+            severity: Severity = "wrong" if len(same) == len(common) else "serious"
+            if len(known) == 2 and not reranked:
+                severity = "caution"
+                remedy = (
+                    "neither is a re-ranking: one adds nothing to the other here; see that its settings take "
+                    "effect, or report one of the two"
+                )
+            else:
+                remedy = (
+                    "a re-ranking that failed keeps its first stage's order: read its requests and answers"
+                )
+                remedy = remedy if reranked else f"is it one file under two names? {remedy}"
             yield Finding(
-                "wrong" if len(same) == len(common) else "serious",
+                severity,
                 f"{one} and {other} have the same first {FIRST_RANKS} documents in the same order for {len(same):,} of "
                 f"{len(common):,} queries",
-                "a re-ranking that failed keeps its first stage's order: read its requests and answers",
+                remedy,
                 (("queries", float(len(same))), ("share", len(same) / len(common))),
                 tuple(same),
             )
 
 
-def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDIDATES) -> Int64:
-    """Return the rank in `first` of each of the first k documents of `second`, int64[queries, k].
+def places_in(first: Run, second: Run) -> Int64:
+    """Return the rank in `first` of each of the FIRST_RANKS documents of `second`, int64[queries, FIRST_RANKS].
 
-    0 if it is deeper than `depth`, -1 past the end of a ranking. Rows are the queries that both answer, in
-    the second's order.
+    0 for a document beyond rank CANDIDATES of `first`, -1 past the end of a ranking. Rows are the queries
+    that both runs answer, in the order of `second`.
     """
-    candidates, top = first.top(depth), second.top(k)
+    candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)
     docs = candidates.docs.codes(top.docs.strings)[top.doc].astype(np.int64)
     size = max(1, len(candidates.docs))
@@ -84,14 +100,17 @@ def places_in(first: Run, second: Run, k: int = FIRST_RANKS, depth: int = CANDID
     if len(pairs):
         row = order[np.minimum(np.searchsorted(pairs[order], pair_of_row), len(pairs) - 1)]
         place = np.where(pairs[row] == pair_of_row, candidates.ranks()[row], 0)
-    places = np.full((len(top), k), -1, np.int64)
+    places = np.full((len(top), FIRST_RANKS), -1, np.int64)
     places[of_row, top.ranks() - 1] = place
     answered = np.append(np.diff(candidates.ptr), 0)[query] > 0
     return places[answered & (np.diff(top.ptr) > 0)]
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return the ranks of the most frequent order and its number of rows; ((), 0) without rows."""
+    """Return the most frequent row of ranks and the number of rows that equal it; ((), 0) without rows.
+
+    places: int64[queries, ranks], as `places_in` returns them.
+    """
     # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
     # lacks.
     turned = places[(places > 0).all(axis=1) & (np.diff(places, axis=1) < 0).any(axis=1)]
@@ -103,10 +122,11 @@ def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
 
 
 def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
-    """Return (ranks, queries with them, queries so long) of the longest order at the top shared by SAME_SHARE of the
-    queries.
+    """Return the longest order of first ranks that SAME_SHARE of the queries have in common.
 
-    ((), 0, 0) for none.
+    places: int64[queries, ranks], as `places_in` returns them.
+
+    As (ranks, number of queries with them, number of queries with rankings so long); ((), 0, 0) for none.
     """
     for length in range(places.shape[1], FEWEST_DOCUMENTS - 1, -1):
         part = places[places[:, length - 1] >= 0, :length]
@@ -156,6 +176,31 @@ def unanswered_queries(subject: Subject) -> Iterator[Finding]:
             )
 
 
+@check("identifiers", needs=["runs", "qrels"])
+def identifiers(subject: Subject) -> Iterator[Finding]:
+    """Identifiers in rankings that only look like judged ones, so that their queries and documents count as unjudged.
+
+    Causes: blanks and signs of no width that a spreadsheet or a page left, letters composed in another way, as in
+    names of files on a Mac.
+    """
+    qrels = subject.need_qrels()
+    for name, run in subject.runs.items():
+        for what, own, judged in (("document", run.docs, qrels.docs), ("query", run.queries, qrels.queries)):
+            found = written_otherwise(own, judged)
+            if found:
+                several = "queries" if what == "query" else "documents"
+                look, are = one_or_more(len(found), "looks", "look"), one_or_more(len(found), "is", "are")
+                yield Finding(
+                    "serious",
+                    f"{counted(len(found), what, several)} of its rankings {look} like judged {several}, but {are} "
+                    f"written with other signs, such as {found[0][0]!a} for {found[0][1]!a}, and count as unjudged",
+                    "write identifiers alike in all files, such as in NFC and without blanks around them",
+                    ((several, float(len(found))),),
+                    tuple(one for one, _ in found[:5]),
+                    system=name,
+                )
+
+
 @check("query-independent rankings", needs=["runs"])
 def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
     """Systems whose first 3 to 10 documents are the same permutation of another system's ranking for half of the
@@ -181,8 +226,10 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
-    """Return (query, document) of the first k that are not judged relevant and share no term with the query,
-    by rank.
+    """Return (query, document) pairs of judged queries' first k ranks, by rank, whose document is not judged
+    relevant and shares no term with the query.
+
+    Raises BadValue without judgments.
     """
     top, qrels = run.top(k), subject.need_qrels()
     judged = qrels.queries.codes(top.queries.strings)[top.query_of_row()]

@@ -1,4 +1,4 @@
-"""Checks for letters that look equal but are encoded differently, so that search finds no match."""
+"""Checks for letters that look equal but are encoded differently, so that search does not match them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weir.audit.check import Finding, check
 from weir.core.rounding import counted
 from weir.core.subject import Subject
 
-BATCH_DOCUMENTS = 1 << 14
+BATCH_BYTES = 1 << 22
 DECOMPOSED = "letters that are not composed (e and an accent for é)"
 _INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 # Scripts whose spelling needs joiners, or has zero-width spaces between words.
@@ -48,7 +48,8 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of spelling (DECOMPOSED or of KINDS) in a text that keep it from matching the usual spelling."""
+    """Return the kinds of unusual spelling in a text (DECOMPOSED, or names of KINDS) that keep search from
+    matching it."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]
@@ -58,7 +59,7 @@ def spellings_of(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Return the text composed, without invisible characters, compatible forms as letters (NFKC)."""
+    """Return the text in Unicode NFKC, without invisible characters."""
     return unicodedata.normalize("NFKC", _REMOVED.sub("", text))
 
 
@@ -68,8 +69,6 @@ def _words(text: str) -> set[str]:
 
 @dataclass
 class _Seen:
-    """Number of texts or ids of each kind, and the first few of them."""
-
     count: Counter[str] = field(default_factory=Counter)
     names: dict[str, list[str]] = field(default_factory=dict)
 
@@ -101,9 +100,8 @@ def spelling(subject: Subject) -> Iterator[Finding]:
     relevant = _relevant(subject) if judged else {}
     looked_at = {doc for docs in relevant.values() for doc in docs}
     in_relevant: dict[str, dict[str, set[str]]] = {}
-    starts = range(0, len(corpus), BATCH_DOCUMENTS)
-    views = (corpus.view("title text", at, min(at + BATCH_DOCUMENTS, len(corpus))) for at in starts)
-    for name, text in zip(corpus.ids, chain.from_iterable(views), strict=True):
+    texts = chain.from_iterable(block for _, block in corpus.batches("title text", BATCH_BYTES))
+    for name, text in zip(corpus.ids, texts, strict=True):
         kinds = spellings_of(text)
         of_documents.add(kinds, name)
         for word in _words(text) if kinds or marked else ():

@@ -38,10 +38,11 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries: of each topic in proportion, evenly from hardest to easiest.
+    """Return `count` judged queries for regression tests: from each topic in proportion, evenly from hardest
+    to easiest.
 
-    Hard queries have a low mean nDCG@10 over all systems. Raises BadValue for a count below 1, and without
-    rankings.
+    A query is hard if its mean nDCG@10 over all systems is low. Raises BadValue for a count below 1, and
+    without rankings.
     """
     if count < 1 or not subject.runs:
         counts = f"count {count} and {len(subject.runs)} rankings"
@@ -71,7 +72,7 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
 
 
 def write_regression_queries(queries: list[str], path: Path) -> None:
-    """Write the queries as a file of groups for `by`; raises StoreError."""
+    """Write the queries as a file of query groups, as the parameter `by` reads it; raises StoreError."""
     write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
 
 
@@ -97,17 +98,9 @@ LEAST_TAU = 0.8
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Subset:
-    """Numbers of the chosen documents and judged queries of a collection, ascending."""
-
-    docs: Int64
-    queries: Int64
-
-
 @dataclass(frozen=True)
 class SubsetProof:
-    """The order of systems on a subset and on the whole collection, with their agreement."""
+    """How systems are ordered on a subset and on the whole collection, and how well the orders agree."""
 
     measure: str
     systems: tuple[str, ...]
@@ -124,15 +117,15 @@ class SubsetProof:
 
     @property
     def valid(self) -> bool:
-        """True if the interval lies above LEAST_TAU."""
+        """True if the whole interval lies above LEAST_TAU."""
         return self.low >= LEAST_TAU
 
 
-def chosen(dataset: Dataset, documents: int, seed: int = 1) -> Subset:
-    """Return a random subset: queries with all their judged documents, BM25's first results, then random
-    documents.
+def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
+    """Return (document rows, judged query rows) of a random subset of `documents` documents, int64 and ascending.
 
-    Raises BadValue if the collection has no more documents, or no query's judged documents fit.
+    It has queries with all their judged documents, then BM25's first results, then random documents. Raises
+    BadValue if the collection has no more documents than that, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -158,17 +151,17 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> Subset:
     near = parse_system("bm25").index(corpus).search(queries.take(rows), HARD_NEGATIVES)
     hard = near.doc[np.argsort(near.ranks(), kind="stable")]
     documents_in_order = dict.fromkeys([*judged_docs, *hard.tolist(), *rng.permutation(len(corpus)).tolist()])
-    return Subset(np.sort(np.array(list(documents_in_order)[:documents], np.int64)), rows)
+    return np.sort(np.array(list(documents_in_order)[:documents], np.int64)), rows
 
 
-def write_subset(dataset: Dataset, subset: Subset, folder: Path) -> Dataset:
-    """Write the subset atomically in Weir's layout, and return it; raises BadValue if the folder exists."""
+def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
+    """Write a subset that `chosen` returned in Weir's layout, and return it; raises BadValue if the folder exists."""
     if folder.exists():
         raise BadValue(f"{folder} is there already; give another folder")
-    corpus = dataset.corpus
-    title = None if corpus.title is None else corpus.title.take(subset.docs)
-    part = Corpus(corpus.ids.take(subset.docs), corpus.text.take(subset.docs), title)
-    queries = dataset.queries.take(subset.queries)
+    corpus, (docs, asked) = dataset.corpus, subset
+    title = None if corpus.title is None else corpus.title.take(docs)
+    part = Corpus(corpus.ids.take(docs), corpus.text.take(docs), title)
+    queries = dataset.queries.take(asked)
     qrels = dataset.qrels.only(dataset.qrels.queries.codes(queries.ids.strings))
     rows = part.ids.codes(qrels.docs.strings)[qrels.doc] >= 0
     judgments = Qrels.from_columns(
@@ -186,7 +179,12 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return how alike a subset and its whole collection order systems; raises BadValue for fewer than three."""
+    """Return how well a subset and its whole collection agree on the order of systems by a measure.
+
+    tell: called with the name of each step.
+
+    Raises BadValue for fewer than three systems.
+    """
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]
     if len(named) < 3:
         raise BadValue(f"{len(named)} systems have no order worth comparing; name three at least, better six")

@@ -24,7 +24,7 @@ from weir.systems.lexical.terms import TermTable
 
 SHORT_WORDS = 3
 REPEATED_SHARE = 0.5
-BATCH_DOCUMENTS = 1 << 14
+BATCH_BYTES = 1 << 22
 # UTF-8 read as Windows-1252 or Latin-1: a lead byte of two or three, as a letter, and what its continuation becomes.
 _MOJIBAKE = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2(?:\u20ac|\u0080)[\u0080-\u00bf\u0152-\u2122]")
 # C1 controls after a letter of _MOJIBAKE are found there; U+0085 and U+2028 end a line for some readers of JSON lines.
@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage, of DAMAGE, in a text."""
+    """Return the kinds of damage in a text, such as a wrong encoding; names of DAMAGE."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -96,9 +96,7 @@ def texts(subject: Subject) -> Iterator[Finding]:
     Also texts that begin with their title: an index of both has it twice.
     """
     corpus = subject.need_corpus()
-    starts = range(0, len(corpus), BATCH_DOCUMENTS)
-    views = (corpus.view("title text", at, min(at + BATCH_DOCUMENTS, len(corpus))) for at in starts)
-    texts_of_all = chain.from_iterable(views)
+    texts_of_all = chain.from_iterable(block for _, block in corpus.batches("title text", BATCH_BYTES))
     yield from _findings(corpus.ids, texts_of_all, "documents", len(corpus), short_matters=True)
     if corpus.title is None:
         return
@@ -156,7 +154,7 @@ def document_lengths(corpus: Corpus) -> Int64:
 
 @dataclass(frozen=True)
 class LengthProfile:
-    """Lengths in words of the first documents that a system returns."""
+    """Lengths, in words, of the first documents that a system returns."""
 
     quartiles: tuple[float, float, float]
     """25%, median, 75%."""
@@ -166,9 +164,10 @@ class LengthProfile:
     """Share of documents with a title and no text."""
 
 
-def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANKS) -> LengthProfile | None:
-    """Return lengths of the first k documents of each ranking; None if the collection has none of them."""
-    top = run.top(k)
+def length_profile(run: Run, corpus: Corpus, lengths: Int64) -> LengthProfile | None:
+    """Return the lengths of the first ten documents of each ranking; None if the collection has none of the
+    documents."""
+    top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
     in_corpus = at >= 0
     if not in_corpus.any():
@@ -189,7 +188,8 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64, k: int = FIRST_RANK
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length, relevant share) of the judged documents in fifths by length; [] without documents."""
+    """Return (median length, share of relevant) for five groups of judged documents by length; [] without
+    documents."""
     # Thakur et al. 2021, figure 5.
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
@@ -264,7 +264,7 @@ VIEW = "title text"
 
 @dataclass(frozen=True, eq=False)
 class DocumentCut:
-    """The documents that are cut at a limit of tokens."""
+    """Documents that are longer than a limit of tokens, so that an encoder cuts them."""
 
     limit: int
     cut: NDArray[np.bool_]
@@ -274,12 +274,15 @@ class DocumentCut:
 
 
 def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
-    """Return the documents that are certainly cut, as a word is at least a token; `lengths` are in words."""
+    """Return the documents that a limit of tokens certainly cuts, since each word is at least one token.
+
+    lengths: int64[documents], in words.
+    """
     return DocumentCut(limit, lengths > limit, lambda _: limit)
 
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
-    """Return the documents that exceed an encoder's limit, counted in its own tokens."""
+    """Return the documents that exceed an encoder's limit, counted in the encoder's own tokens."""
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -293,8 +296,10 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (number of query and relevant document pairs whose shared words all stand after the cut, number of cut
-    pairs)."""
+    """Return (number of cut (query, relevant document) pairs that lose every shared word, number of cut pairs).
+
+    by: the documents that an encoder cuts.
+    """
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))
     ptr, term = table.add(queries.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 try:
@@ -15,4 +16,6 @@ __all__ = ["entry", "main"]
 
 def entry() -> None:
     """Run the command `weir`, as its console script does."""
+    # Idle threads of OpenBLAS spin for 2**26 cycles before they sleep, a fifth of the work of a short command.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
     sys.exit(main())

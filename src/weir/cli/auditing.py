@@ -1,4 +1,4 @@
-"""The command that audits."""
+"""The command `weir audit`."""
 
 from __future__ import annotations
 

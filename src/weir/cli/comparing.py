@@ -18,7 +18,7 @@ from weir.cli.options import (
     notes_option,
     options,
 )
-from weir.cli.terminal import EXIT_CODES, present, say
+from weir.cli.terminal import EXIT_CODES, present, say, say_notes
 from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.atomic import is_stream
@@ -78,9 +78,9 @@ def compare_command(
     share of false verdicts on groups is held at 1 minus the level. Several datasets make a grid for each
     measure, followed by the comparison across them; --long shows the comparison on each dataset.
 
-    With --factors the systems are cells of a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})'
-    makes. Each level of a factor is compared with the others, averaged over the other factors, and every pair
-    of factors is tested for an interaction. Intervals and tests hold for all effects together. Shares of the
+    With --factors the systems are a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes.
+    Each level of a factor is compared with the others, averaged over the other factors, and every pair of
+    factors is tested for an interaction. Intervals and tests hold for all effects together. Shares of the
     variance follow.
     """
     compared: tuple[object, ...] = paths
@@ -121,11 +121,12 @@ def why_command(results: tuple[str, ...], given: Given, form: str | None) -> int
     """Explain a difference.
 
     Lists the settings that can be the reason why two numbers differ. RESULTS: two folders such as
-    results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system claims
-    to be, or with the named one; or judgments and two run files; or, with --collection, two systems. At least
-    one of two systems is an index of Elasticsearch, OpenSearch or Solr, which is asked for its analyzers and
-    terms, its scores, and other searches; the other may be bm25(...). The gap is the second minus the first.
-    Settings that differ come in the order of their likely effect. Results are scored again by other rules if
+    results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system should
+    reproduce, or with the named one; or judgments and two run files; or, with --collection, two systems. At
+    least one of two systems is an index of Elasticsearch, OpenSearch or Solr, which is asked for its
+    analyzers and terms, its scores, and other searches; the other may be bm25(...). The gap is the second
+    minus the first. Settings that differ come in the order of their likely effect. Results are scored again
+    by other rules if
     possible: tie rule, self-matches, unanswered queries, depth, and for a published number cut-off, capped
     recall, relevance level and gains. Nothing is downloaded.
     """
@@ -170,10 +171,11 @@ def gate_command(
     """Fail on a regression.
 
     A candidate fails if it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a
-    run file, a results folder (or one cell of it), or a baseline that --save wrote; QRELS, the judgments,
+    run file, a results folder (or one result in it), or a baseline that --save wrote; QRELS, the judgments,
     come first if there is a run file. The exit code is 0 for pass: the one-sided lower bound of candidate
     minus baseline is at least minus the allowed drop, for every measure and dataset, so that a larger drop
-    passes at most 1 time in 20. It is 1 for fail: a mean dropped by more, and that it dropped is certain,
+    passes at most 1 time in 20; if all of 5 or more queries changed alike, there is no bound, and that change
+    decides. It is 1 for fail: a mean dropped by more, and that it dropped is certain,
     corrected for all that is gated together, so that if nothing dropped at most 1 gate in 20 fails. It is 3
     if the queries are too few to tell, with the number that would do; 2 for bad input. --by gates groups of
     queries too: a group can fail the gate, and need not pass it. Sides of different judgments are refused.
@@ -220,6 +222,7 @@ def _save(
     size = "" if is_stream(save) else f", {save.stat().st_size:,} bytes"
     datasets = f"{counted(len(saved.datasets), 'dataset')}, {counted(queries, 'query', 'queries')}"
     say(f"{save}: {saved.system} on {datasets}{size}")
+    say_notes(api.comparisons.baseline_notes(saved))
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Declared settings of a function or dataclass, read from its source.
+"""Settings that a function or dataclass declares, read from its source without importing it.
 
-Importing a module of measures or systems would take longer than a command's help may.
+Importing the modules of measures or systems would make a command's help slow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def settings_of(path: str) -> dict[str, Setting]:
     """Return {name: Setting} of a function's documented parameters or a dataclass's fields, without importing
     it.
 
-    path: such as "weir.api.comparisons.power".
+    path: the full name, such as "weir.api.comparisons.power".
     """
     module, _, name = path.rpartition(".")
     start = (
@@ -84,25 +84,36 @@ def _source(module: str) -> str:
     raise FileNotFoundError(module)
 
 
-def _assigned(name: str, kind: str, module: str) -> tuple[str, str] | None:
-    """Return (source of the value assigned to a name, the module of the assignment), following imports."""
-    source = _source(module)
-    if found := re.search(rf"^{name}{kind} *= *(.+)$", source, re.MULTILINE):
-        return found[1], module
-    home = re.search(rf"^ *from (weir\.\S+) import (?:\([^)]*|[^\n(]*)\b{name}\b", source, re.MULTILINE)
-    return _assigned(name, kind, home[1]) if home else None
+@cache
+def _assignments(module: str) -> dict[str, tuple[str, str]]:
+    lines = re.findall(r"^(\w+)(?:: ([^=\n]*?))? *= *(.+)$", _source(module), re.MULTILINE)
+    return {name: (kind, value) for name, kind, value in reversed(lines)}  # the first one counts
+
+
+@cache
+def _homes(module: str) -> dict[str, str]:
+    lines = re.findall(r"^ *from (weir\.\S+) import (\([^)]*|[^\n(]*)", _source(module), re.MULTILINE)
+    return {name: home for home, names in reversed(lines) for name in re.findall(r"\w+", names)}
+
+
+def _assigned(name: str, module: str, alias: bool = False) -> tuple[str, str] | None:
+    kind, value = _assignments(module).get(name, ("", ""))
+    if value and (kind == "TypeAlias" or not alias):
+        return value, module
+    home = _homes(module).get(name)
+    return _assigned(name, home, alias) if home else None
 
 
 def _value(default: ast.expr | None, module: str) -> object:
     with suppress(ValueError):
         return None if default is None else ast.literal_eval(default)
-    found = _assigned(default.id, "(?:: .*)?", module) if isinstance(default, ast.Name) else None
+    found = _assigned(default.id, module) if isinstance(default, ast.Name) else None
     return _value(ast.parse(found[0], mode="eval").body, found[1]) if found else None
 
 
 def _written_out(annotation: str, module: str) -> str:
     def alias(match: re.Match[str]) -> str:
-        found = _assigned(match[0], ": TypeAlias", module)
+        found = _assigned(match[0], module, alias=True)
         return _written_out(found[0].strip("\"'"), found[1]) if found else match[0]
 
     return re.sub(r"\b[A-Z][a-z]\w+", alias, annotation)

@@ -29,9 +29,7 @@ LIKE_A_KEY = re.compile(
     r"[^\s@\"',;)]+|\b(?:sk|pk|hf|gh[a-z]|xox[a-z])[-_][\w-]{6,}|\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[\w-]{24,}",
     re.IGNORECASE,
 )
-"""Texts that look like keys: after a word that announces a key, with a provider's prefix, or letters and
-digits mixed.
-"""
+"""Texts that look like keys: after a word such as "token", with a provider's prefix, or mixed letters and digits."""
 HOW_TO_SEND = """\
 How to send this report: read it, then attach it to an issue of the project from which you have Weir (SECURITY.md, where
 it concerns security). It names the command and its options, versions, and places in the code. Values of options, what
@@ -40,11 +38,10 @@ was typed, and what looks like a key are left out.
 
 
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
-    """Write the report of an error and return its path; only the newest REPORTS are kept.
+    """Write the report of an error and return its path. Only the newest REPORTS are kept.
 
-    command: such as "data fetch".
-    arguments: names of known options are written, everything else is masked.
-
+    command: the command's name, such as "data fetch".
+    arguments: the command's arguments. Names of known options are written, all else is masked.
     Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
     """
     from importlib.metadata import version  # reading the installed metadata takes 20 ms

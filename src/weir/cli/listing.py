@@ -15,8 +15,8 @@ from weir.errors import BadValue
 def systems_command(system: str | None) -> int:
     """List the systems and their presets with every setting.
 
-    SYSTEM: a name such as bm25 or cross, which is explained, or with settings, such as 'bm25(k1=1.2)', with
-    everything that can change its scores.
+    SYSTEM: a name such as bm25 or cross, to explain its settings. With settings, such as 'bm25(k1=1.2)',
+    everything that can change its scores is listed too.
     """
     return present(api.listings.systems(system))
 

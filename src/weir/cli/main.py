@@ -1,4 +1,4 @@
-"""The command `weir`: finds the command's module, and turns every expected error into one line."""
+"""The command `weir`: finds a command's module, runs it, and prints every expected error as one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import re
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from contextlib import suppress
 from copy import copy
@@ -112,9 +111,10 @@ def plugin_commands() -> dict[str, EntryPoint]:
 
 
 def other_commands(group: str = "") -> dict[str, str]:
-    """Return the words that plug-ins add to a group, or to the top level for "", each with a sentence.
+    """Return the words that plug-ins add to a group of commands, or to the top level for "", each with a
+    sentence.
 
-    A command in a group that the core lacks adds that group.
+    A plug-in's command in a new group adds the group.
     """
     start, words = f"{group} " if group else "", dict[str, str]()
     for path, point in sorted(plugin_commands().items()):
@@ -143,7 +143,7 @@ def _sentence(module: str, function: str) -> str:
 
 
 def all_commands() -> dict[str, str]:
-    """Return {name: sentence} of every installed command, the core's before those from plug-ins."""
+    """Return {name: sentence} of every installed command. Those of plug-ins come last."""
     groups = {path.rpartition(" ")[0] for path in plugin_commands()}
     words = {group: other_commands(group) for group in groups}
     return COMMANDS | {
@@ -164,7 +164,8 @@ def _owner(point: EntryPoint) -> str:
 
 _FILES = {
     "running": ("run", "plan", "results", "verify", "study"),
-    "scoring": ("eval", "fuse"),
+    "scoring": ("eval",),
+    "fusing": ("fuse",),
     "comparing": ("compare", "diff", "why", "gate", "power"),
     "auditing": ("audit",),
     "listing": ("list", "doctor"),
@@ -179,9 +180,9 @@ EXTENSIBLE = frozenset({"audit"})
 
 
 def load_command(name: str) -> click.Command:
-    """Return the command of a name such as "data fetch", after importing its file.
+    """Return the command of a name such as "data fetch", after importing its module.
 
-    Raises UnknownName for an unknown command, PluginError for one of a plug-in that cannot be loaded.
+    Raises UnknownName for an unknown command, PluginError for a plug-in's command that cannot be loaded.
     """
     group, _, word = name.rpartition(" ")
     for file in (file for file, names in _FILES.items() if (group or word) in names):
@@ -202,7 +203,6 @@ def load_command(name: str) -> click.Command:
 
 
 def _extended(name: str, command: click.Command) -> click.Command:
-    """Return a command with additional options from entry points in the group `weir.command_options`."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group="weir.command_options", name=name):
@@ -211,10 +211,9 @@ def _extended(name: str, command: click.Command) -> click.Command:
 
 
 class _Commands(click.Group):
-    """The commands of a group, each imported when it is called; the top level has the groups too."""
+    """The commands of a group, each imported when it is called. The top level has the groups too."""
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:  # noqa: ANN401  Click's own arguments
-        """Take Click's arguments; `prefix` is the name of the group, "" at the top level."""
         super().__init__(name, **settings)
         self.prefix = name if name is not None and name != "weir" else ""
 
@@ -254,7 +253,10 @@ class _Commands(click.Group):
             words |= {path.split()[0]: path.split()[0] for path in plugin_commands()}
             near = nearest_names(name, words, 1)
             raise UnknownName("command", path, known, words[near[0]] if near else None)
-        return super().resolve_command(ctx, [name, *rest])
+        found, command, rest = super().resolve_command(ctx, [name, *rest])
+        if command is not None and not isinstance(command, click.Group) and not ctx.resilient_parsing:
+            _refuse_repeated(command, rest)
+        return found, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         # Click turns a broken pipe into SystemExit, whichever pipe it is.
@@ -293,6 +295,19 @@ class _Commands(click.Group):
             formatter.write_dl(list(commands.items()))
 
 
+def _refuse_repeated(command: click.Command, args: list[str]) -> None:
+    # Click would take the last value, and say nothing of the others.
+    context = click.Context(command, **command.context_settings)
+    try:
+        _, _, order = command.make_parser(context).parse_args(list(args))
+    except click.UsageError:
+        return  # told when Click reads them again
+    for option in order:
+        single = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
+        if single and order.count(option) > 1:
+            raise click.UsageError(f"{option.opts[0]} is given {order.count(option)} times; expected once")
+
+
 def _two_columns(cells: list[str]) -> list[str]:
     narrow = [cell for cell in cells if len(cell) < 40]
     half = (len(narrow) + 1) // 2
@@ -327,7 +342,7 @@ def weir() -> None:
 
 
 class _Terminated(BaseException):
-    """The process was asked to end (SIGTERM); half-written files are removed."""
+    """The process was asked to end (SIGTERM). Half-written files are removed."""
 
 
 INTERNAL, SHORTAGE = 70, 71
@@ -335,7 +350,7 @@ INTERNAL, SHORTAGE = 70, 71
 
 
 class _Unread(BaseException):
-    """Raised when the reader of the output, such as `head`, has closed the pipe."""
+    """The reader of the output, such as `head`, has closed the pipe."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -377,6 +392,8 @@ def main(arguments: list[str] | None = None) -> int:
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
             if os.environ.get("WEIR_DEBUG"):
+                import traceback
+
                 _print_error(traceback.format_exc().rstrip("\n"))
             message, code = _error_line_and_code(error, sys.argv[1:] if arguments is None else arguments)
             line = printable(" ".join(message.split()))
@@ -463,7 +480,7 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the call with missing option names put before its words; "" if no option of the command fits."""
+    """Return the call with missing option names put before its values; "" if no option of the command fits."""
     import shlex
 
     from weir.cli.options import option_of
@@ -504,7 +521,6 @@ def example(context: click.Context) -> str:
 
 
 def _lacking_resource(error: BaseException | None) -> str:
-    """Return a sentence on a resource that the system refused (memory, threads); "" for other errors and causes."""
     text, shortage = str(error), "there is not enough memory"
     if error is None:
         return ""

@@ -1,4 +1,4 @@
-"""Options of commands, derived from the functions that take their values, or shared; and their shell completion."""
+"""Options of commands, most of them derived from the functions that take their values, and shell completion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CUTS = ("@10", "@100")
 
 
 class _Given(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A path or a name; an empty one is refused, in a message that names the option."""
+    """A path or a name; an empty one is refused in a message that names the option."""
 
     name = "path"
 
@@ -82,7 +82,7 @@ FOLDER = _Given(_folder)
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Complete the names of measures, with common cut-offs after @."""
+    """Return completions of a measure's name that begin with `begun`, with common cut-offs after @."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
@@ -94,16 +94,16 @@ def measure_names(context: Context, parameter: Parameter, begun: str) -> list[Co
 
 
 def system_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Complete systems by name."""
+    """Return completions of a system's name that begins with `begun`."""
     return _items(weir.systems.SYSTEMS, begun)
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Complete collections and groups of the catalogue, references, or folders."""
+    """Return completions among collections, groups of the catalogue, references and folders."""
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
     catalogue = datasets.catalogue
-    names = [*catalogue.groups(), *catalogue.collection_names(), *datasets.references.SCHEMES]
+    names = [*catalogue.groups(), *catalogue.collection_names(), *datasets.names.SCHEMES]
     return _items(names, begun) or [CompletionItem(begun, type="dir")]
 
 
@@ -139,23 +139,23 @@ def options(
     command.
 
     path: the function or dataclass that declares them, such as "weir.api.comparisons.power".
-    names: its parameters or fields, in the order of the help.
-    into: the argument of the command that gets them, as `Given`.
-    before: begins each help.
-    exceptions: by parameter, arguments of `click.option` that differ on the command line, its names as
-        `flags`.
+    names: names of its parameters or fields, in the order of the help.
+    into: name of the command's argument that receives the values, as `Given`.
+    before: text that begins each option's help.
+    exceptions: {parameter: arguments of `click.option`} that differ on the command line; `flags` are its
+        option names.
     """
     settings = settings_of(path)
 
     def decorated(command: Callable[..., object]) -> Callable[..., object]:
         @wraps(command)
-        def call(**values: object) -> object:
+        def called_with(**values: object) -> object:
             source = click.get_current_context().get_parameter_source
             given = {name: values.pop(f"{into}__{name}") for name in names.split()}
             typed = {name for name in given if source(f"{into}__{name}") is not ParameterSource.DEFAULT}
             return command(**values, **{into: {name: given[name] for name in given if name in typed}})
 
-        added: Callable[..., object] = call
+        added: Callable[..., object] = called_with
         for name in reversed(names.split()):
             words = _words(settings[name], set(settings)) | SPELLED.get(name, {}) | exceptions.get(name, {})
             words["help"] = before + words["help"]
@@ -187,7 +187,7 @@ def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
 
 
 def forms(*names: str) -> Callable[[F], F]:
-    """Return a decorator that adds an option for each form of results, such as --json, as the argument `form`."""
+    """Return a decorator that adds an option for each output format, such as --json; the command gets `form`."""
 
     def decorated(command: F) -> F:
         for name in reversed(names):
@@ -207,14 +207,15 @@ _FORMS = {
 
 
 def table_options(command: F) -> F:
-    """Add --json, --csv, --latex, --markdown and --html as the argument `form`, and --long."""
+    """Return the command with the options --json, --csv, --latex, --markdown and --html (argument `form`) and
+    --long added."""
     command = click.option("--long", is_flag=True,
         help="A line for each dataset and system with its intervals, also where a grid would do.")(command)  # fmt: skip
     return forms(*_FORMS)(command)
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the option that would take a word: -d, -s or -m by its kind, -o for a new path; "" if none does."""
+    """Return the option that a word would fit: -d, -s or -m for a name, -o for a new path; "" if none fits."""
 
     def is_measure() -> bool:
         with suppress(WeirError):

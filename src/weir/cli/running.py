@@ -90,7 +90,6 @@ def run_command(
 
 
 def _experiment(path: Path | None, grid: Given) -> Experiment:
-    """Return the experiment of a file, or an empty one, with values from the options replacing its own."""
     context, of = click.get_current_context(), experiment.experiment.Experiment
     if path is not None and not path.is_file() and option_of(str(path), context.command) not in ("", "-o"):
         raise click.UsageError(f"Got unexpected extra argument ({path})", context)
@@ -216,9 +215,9 @@ def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) ->
 
     Hashes every file again, checks every mean against the values of its queries and every name against what
     was declared, and scores every ranking again if its collection is on this machine with the same documents,
-    queries and judgments. Prints a line for each cell: sound, or what does not match. The folder may be
-    somebody else's: nothing is asked of the network and nothing is written. Exit code 1 if something does not
-    match, 3 if not all could be checked.
+    queries and judgments. Prints a line for each result: sound, or what does not match. The folder may be
+    somebody else's. The network is not used and nothing is written. Exit code 1 if something does not match,
+    3 if not all could be checked.
     """
     with api.progress.Progress(quiet) as progress:
         verdicts = api.results_folder.verify(folder, progress=progress, **given)
@@ -236,10 +235,10 @@ def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) ->
 def reproduce_command(folder: Path, given: Given, page: Path | None, form: str | None) -> int:
     """Check published scores.
 
-    FOLDER: a results folder. Each mean is compared with the published scores that its system claims to be, on
-    the same collection and split. It is reproduced if the two agree to the last printed decimal, and
-    explained if they agree after scoring by a rule that the publisher documents, such as another order of
-    ties. The exit code is 0 if every claim is reproduced or explained or nothing is published, 1 if a score
+    FOLDER: a results folder. Each mean is compared with the published scores that its system should
+    reproduce, on the same collection and split. It is reproduced if the two agree to the last printed
+    decimal, and explained if they agree after scoring by a rule that the publisher documents, such as another
+    order of ties. The exit code is 0 if every score is reproduced or explained or nothing is published, 1 if a score
     differs, 2 for bad input.
     """
     checks = api.results_folder.reproduce(folder, **given)

@@ -1,8 +1,8 @@
-"""Standard output as its reader may see it: width, colours, and nothing that moves a cursor.
+"""Standard output of commands: its width, its colours, and the escaping of control characters.
 
-Everything that a command prints passes through here: tables, CSV, JSON, lines by query. Control characters
-and marks that reorder text come from data, and are escaped: in a terminal always, in a pipe or a file unless
-raw data is asked for. Files of runs and judgments keep identifiers byte for byte.
+Everything that a command prints passes through this module. Control characters and marks that reorder text
+come from data and are escaped: in a terminal always, in a pipe or a file unless raw data is asked for. Files
+of runs and judgments are not escaped.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 class _Shown(io.TextIOBase):
-    """An output stream that escapes unprintable characters except line ends."""
-
     def __init__(self, out: TextIO) -> None:
         self.out = out
         self.raw = self.of_file = False  # of_file: a command writes a file to standard output
@@ -100,23 +98,23 @@ def outputs_are_read() -> bool:
 
 
 def show_raw() -> None:
-    """Write data unescaped from here on, unless standard output is a terminal."""
+    """Write data unescaped from now on, unless standard output is a terminal."""
     out = sys.stdout
     if isinstance(out, _Shown):
         out.raw = not out.isatty()
 
 
 def give_output_to_file() -> None:
-    """Reserve standard output for a file written there (`-o -`); tables go to standard error."""
+    """Reserve standard output for a file that is written there (`-o -`). Tables then go to standard error."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
 
 def as_options(message: str, command: click.Command | None = None) -> str:
-    """Return a message with its parameters as options of the command, by default of the one that runs.
+    """Return a message with its parameters written as options of a command, by default the running one.
 
-    Messages name a parameter in backquotes, as Python passes it: "`by='stem:-'`" becomes "--by stem:-". One that the
-    command does not have stays as it is.
+    Messages name a parameter in backquotes, as Python passes it: "`by='stem:-'`" becomes "--by stem:-". A
+    parameter that the command lacks is left unchanged.
     """
     context = click.get_current_context(silent=True)
     taken = command.params if command is not None else [] if context is None else context.command.params
@@ -140,13 +138,12 @@ def as_options(message: str, command: click.Command | None = None) -> str:
 
 
 def as_cell(text: str) -> str:
-    """Return a text as a cell between tabs, without tabs and line ends unless raw data was asked for."""
+    """Return a text as a value between tabs: tabs and line ends are replaced unless raw data was asked for."""
     out = sys.stdout
     return text if isinstance(out, _Shown) and out.raw else printable(text)
 
 
 def _output_width() -> int | None:
-    """Return the width of tables: COLUMNS if set, else the terminal's; None, unbounded, for a pipe or a file."""
     if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     return None
@@ -170,7 +167,11 @@ def show(text: str, styled: bool = True) -> None:
 def show_results(
     results: ResultSet[Any], form: str | None = None, options: Mapping[str, object] | None = None
 ) -> None:
-    """Print results without their notes."""
+    """Print results without their notes.
+
+    form: the output format, such as "json", by default text.
+    options: options of the tables, such as {"long": True}.
+    """
     shown = results.shown(form or "text", _output_width(), _shows_colours(), options)
     show(shown if form else as_options(shown), form is None)
 
@@ -185,11 +186,11 @@ def present(
     details: bool = False,
     options: Mapping[str, object] | None = None,
 ) -> int:
-    """Print results, then their notes on standard error; return the exit code.
+    """Print results, then their notes on standard error, and return the exit code.
 
-    form: by default text.
-    details: each note has its explanation.
-    options: of the tables, such as {"long": True}.
+    form: the output format, such as "json", by default text.
+    details: print an explanation with each note.
+    options: options of the tables, such as {"long": True}.
     """
     show_results(results, form, options)
     notes = [note for note in results.notes() if note not in results.left_out]
@@ -197,7 +198,10 @@ def present(
 
 
 def tell(notes: Iterable[Note], left_out: Iterable[Note] = (), details: bool = False) -> int:
-    """Print notes on standard error, then notes on left-out data; return exit code 2 if data was left out, else 0."""
+    """Print notes, then notes on left-out data, on standard error; return 2 if data was left out, else 0.
+
+    details: print an explanation with each note.
+    """
     say_notes(notes, details)
     refused = list(left_out)
     for note in refused:

@@ -1,1 +1,1 @@
-"""Values: frozen arrays without any input or output."""
+"""Frozen arrays as values, without any input or output."""

@@ -1,23 +1,25 @@
 """Charts as values, without a drawing library, and their SVG for a page, a notebook or a paper.
 
-A system keeps its colour and mark in all charts. A filled mark: separable from the baseline. Sources of the rules:
-docs/decisions/019-report.md.
+A system keeps its colour and mark in all charts; its mark is filled if it is separable from the baseline.
+Sources of the rules: docs/decisions/019-report.md.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias, TypeVar
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from weir.core.colours import INKS, LIGHT, UNCOLOURED
-from weir.core.rounding import change, percent, score, short_change, short_score, typeset
+from weir.core.rounding import change, percent, score, short_score, typeset, typeset_change
 from weir.core.strings import Float64
 from weir.core.tables import html_escaped
 
@@ -52,6 +54,10 @@ class Panel:
     """Number of the system in the heading; None for no mark."""
 
 
+def _kind_and_title(chart: Chart) -> str:
+    return f"<{type(chart).__name__}: {chart.title}>"
+
+
 @dataclass(frozen=True, repr=False)
 class Intervals:
     """Rows of intervals in one or several panels side by side."""
@@ -70,8 +76,7 @@ class Intervals:
     whole: Intervals | None = None
     """The chart of which this is a part, on the same axis and below names of the same width."""
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.title}>"
+    __repr__ = _kind_and_title
 
 
 @dataclass(frozen=True)
@@ -99,19 +104,16 @@ class Points:
     y_axis: str
     points: tuple[Point, ...]
     front: tuple[tuple[int, bool], ...] = ()
-    """(number of the point, whether its step from the one before is separable) of each point on the front, left to
-    right.
-    """
+    """(number of the point, True if separable from the point before) of each point of the front, left to right."""
     tested: bool = True
     """False if nobody tested the steps of the front: it is dotted, and the key says so."""
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.title}>"
+    __repr__ = _kind_and_title
 
 
 @dataclass(frozen=True, repr=False)
 class HeatMap:
-    """A value for each row and column; None for a hole."""
+    """A heat map: a number for each row and column, None for an empty cell."""
 
     title: str
     rows: tuple[str, ...]
@@ -128,7 +130,7 @@ class HeatMap:
 
     @property
     def turned(self) -> HeatMap:
-        """The heat map with rows and columns exchanged."""
+        """The same heat map with rows and columns exchanged."""
 
         def other(cells: Sequence[Sequence[T]]) -> tuple[tuple[T, ...], ...]:
             return tuple(zip(*cells, strict=True))
@@ -142,13 +144,12 @@ class HeatMap:
             changes=other(self.changes),
         )
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.title}>"
+    __repr__ = _kind_and_title
 
 
 @dataclass(frozen=True, repr=False)
 class Spread:
-    """Several numbers of each row on one line, such as median and 95th percentile, over a logarithmic axis."""
+    """Several numbers in each row, such as median and 95th percentile, over a logarithmic axis."""
 
     title: str
     axis: str
@@ -165,12 +166,19 @@ class Spread:
     whole: Spread | None = None
     """The chart of which this is a part, on the same axis."""
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.title}>"
+    __repr__ = _kind_and_title
 
 
 Chart: TypeAlias = "Intervals | Points | HeatMap | Spread"
 T = TypeVar("T")
+
+
+class Plot(Protocol):
+    """Charts that a notebook shows; returned by the method `plot()` of results."""
+
+    def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
+        """Write each chart as .svg, .png or .pdf, and return the paths."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -184,9 +192,10 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return the number of a system's colour and mark: 0 for bm25, 1 and more for others, UNCOLOURED for none.
+        """Return the number of a system's colour and mark: 0 for bm25, then 1 and more; UNCOLOURED for an
+        unknown system.
 
-        If there are more systems than colours, those with the fewest settings in their labels get one.
+        With more systems than colours, the systems whose labels have the fewest settings get one.
         """
         return self._numbers.get(name, UNCOLOURED)
 
@@ -196,9 +205,9 @@ class SystemNumbers:
         own = [
             one
             for one, label in shown.items()
-            if label == "bm25" or (label.startswith("bm25(") and ">>" not in label)
+            if label.lower() == "bm25" or (label.startswith("bm25(") and ">>" not in label)
         ]
-        grey = min(own, key=lambda one: (shown[one] != "bm25", one), default=None)
+        grey = min(own, key=lambda one: (shown[one].lower() != "bm25", one), default=None)
         others = [one for one in self.names if one != grey]
         if len(others) > len(LIGHT):
             others = sorted(others, key=lambda one: (self.label(one).count("="), self.label(one)))[
@@ -223,19 +232,19 @@ _MARKS = (
     "M0-6 6 0 0 6-6 0Z",  # bm25's diamond
     "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
     "M-4.5-4.5h9v9h-9Z",
-    "M0-5.5 5.5 4.5h-11Z",
-    "M0 5.5 5.5-4.5h-11Z",
+    "M-6 3a6 6 0 0 1 12 0Z",
+    "M-5-5.5h10L1 0l4 5.5h-10L-1 0Z",
     "M-1.8-5.4h3.6v3.6h3.6v3.6h-3.6v3.6h-3.6v-3.6h-3.6v-3.6h3.6Z",
     "M-5-3-3-5 0-2 3-5 5-3 2 0 5 3 3 5 0 2-3 5-5 3-2 0Z",
     "M0-6 1.7-2 6-1.8 2.7 1 3.8 5.2 0 2.8-3.8 5.2-2.7 1-6-1.8-1.7-2Z",
     "M0-5.6 5.4-1.7 3.3 4.6h-6.6L-5.4-1.7Z",
-    "M-5.5 0 4.5-5.5v11Z",
-    "M5.5 0-4.5-5.5v11Z",
-    "M-5.5 2.5a5.5 5.5 0 0 1 11 0Z",
-    "M-5-5.5h10L1 0l4 5.5h-10L-1 0Z",
+    "M-2.5-4.5h8.5l-3.5 9h-8.5Z",
+    "M-5.5-5.2h11v3.6h-3.7v7h-3.6v-7h-3.7Z",
+    "M-6-3a6 6 0 0 0 12 0Z",
+    "M-5.5-5v10L0 1l5.5 4v-10L0-1Z",
     "M-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0Z",
 )
-"""Outlines of the marks of systems 0 to 12 and of UNCOLOURED, about the origin."""
+"""Outlines of the marks of systems 0 to 12 and of UNCOLOURED, about the origin: no triangles, which are verdicts."""
 ICONS = {
     "better": "M0-4.6 4.6 3.8h-9.2Z",
     "worse": "M0 4.6 4.6-3.8h-9.2Z",
@@ -262,53 +271,58 @@ WIDTHS_PX = {"page": 672, "column": 320}
 
 @dataclass(frozen=True)
 class Look:
-    """How elements are painted: by classes that the page's style sheet colours, or by attributes."""
+    """How elements are painted: by classes of the page's style sheet, or by attributes."""
 
     classes: bool
     size: float = 13.0
     room: float = 1.0
     """Room for a text against its width in Inter: more where another font may stand in for it."""
+    dark: bool = False
+    """True to paint by the colours of a dark page, where no classes do."""
 
     def width(self, text: str, size: float = 0) -> float:
         """Return the width of a text in pixels."""
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return names cut by `cuts` to fit a width in pixels."""
+        """Return {name: the name shortened to `room` pixels}, still different from each other.
+
+        size: of the font, in pixels.
+        """
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
         """Return the attributes of an area filled with a named colour."""
-        return f'class="weir-f-{name}"' if self.classes else f'fill="{INKS[name][0]}"'
+        return f'class="weir-f-{name}"' if self.classes else f'fill="{self.ink(name)}"'
+
+    def ink(self, name: str) -> str:
+        """Return the CSS value of a colour of INKS, for elements that attributes paint rather than classes."""
+        return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Return the attributes of a line in a named colour."""
-        ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{INKS[name][0]}"'
+        """Return the attributes of a line in a named colour.
+
+        dash: lengths of dashes and gaps, as in SVG; "" for a solid line.
+        """
+        ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
     def over(self) -> str:
-        """Return the attributes of texts drawn over lines, which get an outline in the colour of the paper."""
-        edge = f'paint-order="stroke" stroke="{INKS["paper"][0]}" stroke-width="3"'
+        """Return the attributes of texts drawn over lines: an outline in the background colour."""
+        edge = f'paint-order="stroke" stroke="{self.ink("paper")}" stroke-width="3"'
         return 'class="weir-over"' if self.classes else edge
 
     def mark(self, name: str, filled: bool) -> str:
-        """Return the attributes of a filled or hollow mark in a named colour."""
+        """Return the attributes of a system's filled or hollow marker in a named colour."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
-        ink, paper = INKS[name][0], INKS["paper"][0]
+        ink, paper = self.ink(name), self.ink("paper")
         inside = ink if filled else paper
         return f'fill="{inside}" stroke="{ink}" stroke-width="1.6"'
 
 
-DARK_NOTEBOOKS = ("[data-jp-theme-light=false]", ".vscode-dark", "html[theme=dark]")
-"""What JupyterLab, VS Code and Colab mark dark pages with."""
-
-
-def css(notebook: bool = False) -> str:
-    """Return the style sheet of charts: colours for light and dark pages and for print.
-
-    notebook: for charts within an element of the class weir-figure, dark where the notebook is, whatever the system is.
-    """
+def css() -> str:
+    """Return the style sheet of charts: colours for light and dark pages and for print."""
     names = [name for name in INKS if not name[-1].isdigit() or name[0] in "nsbwp"]
     light = "".join(f"--weir-{name}:{INKS[name][0]};" for name in names)
     dark = "".join(f"--weir-{name}:{INKS[name][1]};" for name in names)
@@ -327,14 +341,6 @@ def css(notebook: bool = False) -> str:
         f":root{{{light}}}@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
         f":root[data-theme=dark]{{{dark}}}@media print{{:root:root{{{light}}}}}"
     )
-    if notebook:
-        where = ",".join(f"{page} .weir-figure" for page in DARK_NOTEBOOKS)
-        themes = (
-            f".weir-figure{{{light}background:var(--weir-paper);color:var(--weir-ink);padding:4px 8px}}"
-            ".weir-figure{break-inside:avoid}"
-            f"{where}{{{dark}}}"
-            f"@media print{{.weir-figure.weir-figure.weir-figure{{{light}}}}}"
-        )
     return (
         f"{themes}{rules}{grounds}"
         f".weir-chart{{display:block;font-family:{FONT};max-width:100%;height:auto}}"
@@ -343,15 +349,22 @@ def css(notebook: bool = False) -> str:
 
 
 def svg(
-    chart: Chart, width: int = WIDE_PX, classes: bool = False, key: bool = False, inter: bool = False
+    chart: Chart,
+    width: int = WIDE_PX,
+    classes: bool = False,
+    key: bool = False,
+    inter: bool = False,
+    dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element of this width in pixels, with its numbers in words as description.
+    """Return a chart as an SVG element; its description gives the numbers in words.
 
+    width: in pixels.
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
-    inter: the page has the font Inter, so that texts are as wide as measured.
+    inter: the page has the font Inter, so that text widths are exact.
+    dark: paint by attributes for a dark page.
     """
-    look = _look(width, classes, inter)
+    look = replace(_look(width, classes, inter), dark=dark)
     margin = 0.0 if classes else MARGIN_PX
     inside = width - 2 * margin
     height, body = _drawn(chart, inside, look)
@@ -361,7 +374,7 @@ def svg(
     height += 2 * margin
     text = html_escaped(description(chart))
     own = 'class="weir-chart"' if classes else f'font-family="{html_escaped(FONT)}"'
-    ground = "" if classes else f'<rect width="{width}" height="{height:.0f}" fill="{INKS["paper"][0]}"/>'
+    ground = "" if classes else f'<rect width="{width}" height="{height:.0f}" fill="{look.ink("paper")}"/>'
     if margin:
         body = f'<g transform="translate({margin:g} {margin:g})">{body}</g>'
     smaller = 1.0 if classes else min(1.0, SHEET_PX / height)
@@ -386,9 +399,9 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
     return Look(classes, 13 if width > 400 else 12, 1.0 if inter else OTHER_FONT_WIDTH)
 
 
-def strips(chart: Chart, width: int, inter: bool = True) -> tuple[Chart, ...]:
+def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
     """Return the parts into which a page may break a chart, in order, each with the same axis and headings."""
-    look = _look(width, True, inter)
+    look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
             beside = _beside(chart, width, look)
@@ -407,7 +420,7 @@ def strips(chart: Chart, width: int, inter: bool = True) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return a chart as charts of this width that each fit a sheet of paper with their key; `Points` is never cut."""
+    """Return a chart split into charts that each fit a sheet of paper with their key; `Points` is never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -543,7 +556,10 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return the text, its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters."""
+    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters.
+
+    size: of the font, in pixels.
+    """
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -557,7 +573,12 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return each name cut to a width in pixels; names that would look alike keep the part in which they differ."""
+    """Return {name: the name shortened to `room` pixels}.
+
+    size: of the font, in pixels.
+
+    Of names that would look alike, the part in which they differ is kept.
+    """
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -610,15 +631,15 @@ def _mark(look: Look, x: float, y: float, system: int, filled: bool = True, scal
     return f'<path{place} d="{_MARKS[system]}" {look.mark(f"s{system}", filled)}/>'
 
 
-def mark_svg(system: int, filled: bool = True) -> str:
-    """Return the mark of a system as an inline element, to stand beside its name; empty for UNCOLOURED."""
+def mark_svg(system: int) -> str:
+    """Return a system's coloured marker as an inline SVG element to put beside its name; empty for UNCOLOURED."""
     # No `transform`: Chromium leaves such shapes out of a table header that it repeats on paper.
-    inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system, filled)
+    inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system)
     return f'<svg class="weir-mark" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">{inside}</svg>'
 
 
 def icon_svg(verdict: str) -> str:
-    """Return the icon of a verdict as an inline element; "" is not separable."""
+    """Return the icon of a verdict ("better", "worse", else not separable) as an inline SVG element."""
     ink = verdict if verdict in ("better", "worse") else ""
     paint = f'class="weir-f-{ink}"' if ink else 'class="weir-l-soft" fill="none" stroke-width="1.6"'
     path = f'<path d="{ICONS[ink]}" {paint}/>'
@@ -628,7 +649,11 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval on its own axis as SVG for a table cell; for None only the axis and its name."""
+    """Return an interval on its own axis as SVG for a table cell; for None only the axis.
+
+    low, high: ends of the axis.
+    axis: name to print at the axis.
+    """
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -653,7 +678,7 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
             paint = look.stroke(ink, 2.5 if one.filled else 1.2)
             parts.append(f'<line x1="{at(one.low)}" x2="{at(one.high)}" y1="13" y2="13" {paint}/>')
         for name, value in one.ticks:
-            title = html_escaped(f"{cut(name)} {short_score(value)}")
+            title = html_escaped(f"{cut(name)} {score(value)}")
             parts.append(f"<g><title>{title}</title>{line(at(value), 22, 29, ink, 1.6)}</g>")
         parts.append(
             f'<svg x="{at(one.value)}" y="13" overflow="visible">{_mark(look, 0, 0, one.system, one.filled)}</svg>'
@@ -663,16 +688,19 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at least two and at most `most` round numbers that divide a range; only `low` for an empty range."""
+    """Return at least three round numbers from `low` to `high`, at most `most` where so few do.
+
+    Only `low` for an empty range.
+    """
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
     largest = next(n for n, m in enumerate((1, 2, 5, 10)) if span / (power * m) <= most)
-    for step in (power * m for m in (0.5, 1, 2, 5, 10)[largest + 1 :: -1]):
+    for step in (power * m for m in (0.1, 0.2, 0.5, 1, 2, 5, 10)[largest + 3 :: -1]):
         first = math.ceil(low / step - 1e-9)
         values = [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
-        if len(values) > 1:
+        if len(values) > 2:
             break
     return values
 
@@ -685,19 +713,22 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at most `most` round numbers for a logarithmic axis; below a factor of four as `ticks`."""
+    """Return at least three round numbers for a logarithmic axis, at most `most` where so few do.
+
+    A range below a factor of four is divided in equal steps.
+    """
     if high < 4 * low:
         return ticks(low, high, most)
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         values = [10.0**n * f for n in tens for f in factors if low * 0.999 <= 10.0**n * f <= high * 1.001]
         if len(values) <= most:
-            return values
-    return values[:: math.ceil(len(values) / most)]
+            return values if len(values) > 2 else ticks(low, high, max(3, most))
+    fewer = values[:: math.ceil(len(values) / most)]
+    return fewer if len(fewer) > 2 else values
 
 
-def plain_number(value: float) -> str:
-    """Return a number of a logarithmic axis as text."""
+def _plain_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:g}"
 
 
@@ -710,24 +741,20 @@ def _axis_texts(
         wide = look.width(text, 11.5)
         if at(tick) - wide / 2 > end:
             parts.append(_text(look, at(tick), y, text, "soft", "middle", 11.5))
-            end = at(tick) + wide / 2 + 5
+            end = at(tick) + wide / 2 + 3
     return parts
 
 
 def _labels(
     names: Sequence[str], whole: Sequence[str], marked: bool, width: float, look: Look, most: float = 0.4
 ) -> _Labels:
-    """Return how rows are named in a chart.
-
-    whole: the names of all parts of the chart.
-    marked: marks stand before names.
-    most: the share of the width that names may take.
-    """
     before, room = 18.0 * marked, width * most
     shown = look.cuts(whole, room)
     if width < 400 and any(text != name for name, text in shown.items()):
         shown = look.cuts(whole, width - before)
-        return _Labels([shown[name] for name in names], before, 0.0, 17.0)
+        return _Labels(
+            [shown[name] for name in names], before, before, 17.0
+        )  # no mark at the axis, as if a value
     left = max(map(look.width, shown.values()), default=0) + before + (8 if marked else 12)
     return _Labels([shown[name] for name in names], before, left, 0.0)
 
@@ -758,7 +785,6 @@ def _beside(chart: Intervals, width: float, look: Look) -> int:
 
 
 def _span(chart: Intervals) -> tuple[float, float]:
-    """Return the ends of an axis; for many panels simultaneous intervals are ignored."""
     chart = chart.whole or chart
     few = len(chart.panels) <= FEW_PANELS
     ends: list[float] = [
@@ -781,15 +807,12 @@ FEW_PANELS, FEW_ROWS = 6, 16
 
 @dataclass(frozen=True)
 class _Axis:
-    """A linear axis from pixel `start` to pixel `end`."""
-
     low: float
     high: float
     start: float
     end: float
 
     def at(self, value: float) -> float:
-        """Return the x of a value, at most 6 pixels beyond the axis."""
         x = self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
         return min(max(x, self.start - 6), self.end + 6)
 
@@ -802,7 +825,7 @@ def _intervals(chart: Intervals, width: float, look: Look) -> tuple[float, str]:
     scale = 1.0 if len(whole.panels) <= FEW_PANELS else 0.75
     left = labels.left
     valued = width >= 400 or not chart.ends
-    value_room, end_room = 58.0 if valued else 12.0, 34.0 * chart.ends
+    value_room, end_room = 58.0 if valued else 12.0, 40.0 * chart.ends
     beside, (low, high) = _beside(chart, width, look), _span(chart)
     gap = 30.0 * (beside > 1)
     room = (width - left + gap) / beside
@@ -824,7 +847,7 @@ def _intervals(chart: Intervals, width: float, look: Look) -> tuple[float, str]:
                     continue
                 parts += _interval(one, chart.ends, axis, y, scale, look)
                 if valued:
-                    said = short_change(one.value) if chart.signed else short_score(one.value)
+                    said = typeset_change(one.value) if chart.signed else score(one.value)
                     parts.append(
                         _text(look, value_end, y + 4.5, said, "ink" if one.filled else "soft", "end")
                     )
@@ -846,7 +869,7 @@ def _panel_title(panel: Panel, title: str, x: float, top: float, look: Look) -> 
 
 
 def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: Look) -> list[str]:
-    marks = ticks(axis.low, axis.high, min(8, max(2, int((axis.end - axis.start) // 55))))
+    marks = ticks(axis.low, axis.high, min(8, max(3, int((axis.end - axis.start) // 55))))
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     lines = [
         _line(look, axis.at(tick), top, axis.at(tick), bottom, "axis" if zero else "line")
@@ -871,7 +894,7 @@ def _interval(one: Interval, ends: bool, axis: _Axis, y: float, scale: float, lo
         yield _line(look, at(one.low), y, at(one.high), y, ink, thick)
         for v, side, anchor in ((one.low, -5, "end"), (one.high, 5, "start")):
             if ends:
-                yield _text(look, at(v) + side, y + 4, short_score(v), "soft", anchor, 11)
+                yield _text(look, at(v) + side, y + 4, score(v), "soft", anchor, 11)
     for _, v in one.ticks:
         yield _line(look, at(v), y + 8, at(v), y + 13, ink, 1.1)
     if ends:
@@ -891,8 +914,6 @@ def _row_names(chart: Intervals, labels: _Labels, top: float, row: float, look: 
 
 @dataclass(frozen=True)
 class _Plane:
-    """A logarithmic x axis and a linear y axis, in a box of pixels."""
-
     box: _Box
     x_low: float
     x_high: float
@@ -900,19 +921,16 @@ class _Plane:
     y_high: float
 
     def x(self, value: float) -> float:
-        """Return the pixel of an x."""
         left, _, right, _ = self.box
         return left + (right - left) * math.log(max(value, self.x_low) / self.x_low) / math.log(
             self.x_high / self.x_low
         )
 
     def y(self, value: float) -> float:
-        """Return the pixel of a y."""
         _, top, _, bottom = self.box
         return bottom - (bottom - top) * (value - self.y_low) / (self.y_high - self.y_low)
 
     def place(self, point: Point) -> tuple[float, float]:
-        """Return the pixels of a point."""
         return self.x(point.x), self.y(point.y)
 
 
@@ -951,10 +969,10 @@ def _plane_grid(chart: Points, plane: _Plane, height: float, look: Look) -> Iter
         y = plane.y(tick)
         yield _line(look, left, y, right, y, "line")
         yield _text(look, left - 8, y + 4, _tick_text(tick, False, step), "soft", "end", 11.5)
-    steps = log_ticks(plane.x_low, plane.x_high, max(3, int((right - left) // 70)))
+    steps = log_ticks(plane.x_low, plane.x_high, max(4, int((right - left) // 70)))
     for tick in steps:
         yield _line(look, plane.x(tick), top, plane.x(tick), bottom, "line")
-    yield from _axis_texts(look, steps, plane.x, bottom + 16, plain_number)
+    yield from _axis_texts(look, steps, plane.x, bottom + 16, _plain_number)
     yield _text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12)
 
 
@@ -981,7 +999,7 @@ def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple
 def _point_labels(
     chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
 ) -> tuple[list[str], list[str]]:
-    """Return the labels of points, and the names too long to stand at their points, which get numbers.
+    """Return (labels of points, names that are too long for a label and get a number instead).
 
     taken: boxes that labels avoid; labels and lines to them are added.
     """
@@ -1066,9 +1084,9 @@ def _place(
     room: _Box,
     farthest: int = 400,
 ) -> _Box:
-    """Return the nearest box for a mark's label that covers nothing, or else the least, of `taken`.
+    """Return the nearest box for a mark's label that covers none of `taken`, or else as little as possible.
 
-    A pixel of a line that the box covers, such as an interval's, counts as 1.5 pixels farther: some 70 for a bar.
+    lines: lines to avoid; covering a pixel of them counts as 1.5 pixels of distance.
     """
     marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
     begin = max(room[0], min(x + 8, room[2] - wide))
@@ -1091,7 +1109,10 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of the tint for a verdict and the size of its difference; "" for none."""
+    """Return the name of a table cell's tint, by size of the difference.
+
+    verdict: "better" or "worse"; any other gives "", no tint.
+    """
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"
@@ -1111,7 +1132,6 @@ class _HeatMapPlan:
 
 
 def _edges(chart: HeatMap) -> tuple[float, ...]:
-    """Return the thresholds of tints: 0.2, 0.4 ... for values in 0..1, else quantiles."""
     values = [v for of_row in (chart.whole or chart).values for v in of_row if v is not None]
     unit = all(0 <= v <= 1 for v in values)
     return (0.2, 0.4, 0.6, 0.8) if unit else tuple(map(float, np.quantile(values, (0.2, 0.4, 0.6, 0.8))))
@@ -1162,7 +1182,7 @@ def _wrapped(name: str, room: float, look: Look) -> list[str]:
 
 
 def _full(value: float, in_percent: bool) -> str:
-    return percent(value) if in_percent else short_score(value)
+    return percent(value) if in_percent else score(value)
 
 
 def _brief(value: float, in_percent: bool) -> str:
@@ -1214,10 +1234,9 @@ def _heat_map(chart: HeatMap, width: float, look: Look) -> tuple[float, str]:
                 marked = verdict in ("better", "worse")
                 said = _full(value, chart.percent) if digits else _brief(value, chart.percent)
                 at_x = x + column / 2 - (8 if beside and chart.verdicts else 0)
-                at_y = y + row / 2 + 4.5 + (2 if marked and not beside else 0)
-                parts.append(_text(look, at_x, at_y, said, "ink", "middle", 0 if digits else 11))
+                parts.append(_text(look, at_x, y + row / 2 + 4.5, said, "ink", "middle", 0 if digits else 11))
                 if marked:
-                    at_x, at_y = (x + column / 2 + 22, y + row / 2) if beside else (x + column - 6, y + 6)
+                    at_x, at_y = (x + column / 2 + 22, y + row / 2) if beside else (x + column - 5, y + 5)
                     place = f"translate({at_x:.1f} {at_y:.1f})" + " scale(.7)" * (not beside)
                     parts.append(f'<path transform="{place}" d="{ICONS[verdict]}" {look.fill(verdict)}/>')
         top += plan.heading + row * len(labels) + 12
@@ -1245,9 +1264,9 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
     words = ", then ".join(chart.parts)
     at_words = max(0, min(left, width - look.width(words, 12)))
     parts = [_text(look, at_words, 12, words, "soft", size=12)] * chart.joined
-    steps = log_ticks(low, high, max(3, int((right - left) // 70)))
+    steps = log_ticks(low, high, max(4, int((right - left) // 70)))
     parts += [_line(look, at(tick), heading, at(tick), bottom, "line") for tick in steps]
-    parts += _axis_texts(look, steps, at, bottom + 15, plain_number)
+    parts += _axis_texts(look, steps, at, bottom + 15, _plain_number)
     for number, (name, of_row, system) in enumerate(
         zip(labels.texts, chart.values, chart.systems, strict=True)
     ):
@@ -1359,5 +1378,5 @@ def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
 
 
 def legend(systems: SystemNumbers) -> list[tuple[int, str]]:
-    """Return (number, short name) of each system that has a colour, in the order of the systems."""
+    """Return (colour number, short name) of each system that has a colour, in their order."""
     return [(n, systems.label(name)) for name in systems.names if (n := systems.number(name)) != UNCOLOURED]

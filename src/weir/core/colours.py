@@ -1,4 +1,4 @@
-"""Every colour: of systems, of charts and pages in both themes, of verdicts in a terminal and on any page."""
+"""All colours: of systems, of charts and pages in both themes, of verdicts in terminals and on pages."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def _luminance(ink: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours by WCAG 2, from 1 to 21."""
+def _contrast(one: str, other: str) -> float:
     low, high = sorted(map(_luminance, (one, other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -52,7 +51,7 @@ def _readable(colour: str, paper: str, ink: str) -> str:
         pairs = [(int(colour[at : at + 2], 16), int(ink[at : at + 2], 16)) for at in (1, 3, 5)]
         return "#" + "".join(f"{round(own * (1 - part) + other * part):02x}" for own, other in pairs)
 
-    return next(one for one in map(mixed, (n / 20 for n in range(21))) if contrast(one, paper) >= 4.6)
+    return next(one for one in map(mixed, (n / 20 for n in range(21))) if _contrast(one, paper) >= 4.6)
 
 
 INKS = {

@@ -35,7 +35,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue for a view that names no field; the documents may lack the fields."""
+    """Raise BadValue for a view that names no field; whether documents have the fields is not checked."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
@@ -56,10 +56,10 @@ class Corpus:
     @staticmethod
     @named_arguments
     def of(documents: object) -> Corpus:
-        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame (pandas,
-        polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
+        """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
+        (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        {} is NO_DOCUMENTS, on which systems with documents of their own are asked. Raises BadValue.
+        {} is NO_DOCUMENTS, for systems that have documents of their own. Raises BadValue.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -83,7 +83,6 @@ class Corpus:
         return len(self.ids)
 
     def __getitem__(self, doc: str) -> dict[str, str]:
-        """Return {"title": ..., "text": ...} of a document; raises UnknownName. `field` has the metadata."""
         code = self.ids.code(doc, "document of this corpus")
         return {TITLE: "" if self.title is None else self.title[code], TEXT: self.text[code]}
 
@@ -93,11 +92,8 @@ class Corpus:
     def __contains__(self, doc: object) -> bool:
         return isinstance(doc, str) and bool(self.ids.codes([doc])[0] >= 0)
 
-    def get(self, doc: str) -> dict[str, str] | None:
-        """Return `self[doc]`, or None."""
-        return self[doc] if doc in self else None  # noqa: SIM401  this is that method
-
     keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+    get = mapping_views.get
 
     def __repr__(self) -> str:
         return self._beginning().text()
@@ -112,7 +108,7 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return the identifiers, titles if there are any, and texts of all documents."""
+        """Return {column: values} with identifiers, any titles, and texts of all documents."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -135,9 +131,9 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the searchable text of documents start..stop-1: the one definition of "the text".
+        """Return the searchable text of documents start..stop-1, by which every search finds them.
 
-        fields: names of fields between blanks, such as "title text"; their values are joined in that order.
+        fields: names of fields between blanks, such as "title text", whose values are joined in that order.
 
         Raises UnknownName for a field that no document has.
         """
@@ -147,11 +143,17 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the searchable text of the documents with these numbers, as `view`."""
+        """Return the searchable text of the documents with these numbers, joined from `fields` such as "title text".
+
+        Raises UnknownName for a field that no document has.
+        """
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, texts) in blocks of about `size` bytes of text."""
+        """Yield (number of the first document, searchable texts) in blocks of about `size` bytes.
+
+        fields: names of fields between blanks, such as "title text".
+        """
         ends = self.text.lengths()
         ends.cumsum(out=ends)
         while start < len(self):
@@ -161,10 +163,9 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of the fingerprint and of any metadata that these views read; "" for a corpus in
-        memory.
+        """Return a hash of the corpus and of the metadata among these fields; "" for a corpus in memory.
 
-        Raises UnknownName.
+        Raises UnknownName for an unknown field.
         """
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
@@ -173,7 +174,7 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {name: digest} of the metadata that these views read, for stage keys; raises UnknownName."""
+        """Return {name: digest} of the metadata among these fields; raises UnknownName for an unknown field."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -187,8 +188,6 @@ class Corpus:
         return names
 
     def _columns(self, view: str) -> list[tuple[str, _Sliced]]:
-        """Return (name, column) of the fields of a view; an absent `title` is an empty column only if it is the only
-        field."""
         names = self._names(view)
         if self.title is None and len(names) > 1:
             names = tuple(name for name in names if name != TITLE)
@@ -218,10 +217,11 @@ class Queries:
     @staticmethod
     @named_arguments
     def of(queries: object) -> Queries:
-        """Return queries from {id: text}, {id: {"text": ..., and metadata as in `QueryMetadata.of`}}, a frame or a
-        list of dicts with such columns, or a Series of texts by identifier.
+        """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or a list of dicts with
+        such columns, or a Series of texts by identifier.
 
-        Raises BadValue.
+        Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises
+        BadValue.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -238,7 +238,6 @@ class Queries:
         return len(self.ids)
 
     def __getitem__(self, query: str) -> str:
-        """Return the text of a query; raises UnknownName."""
         return self.text[self.ids.code(query, "query of this collection")]
 
     def __iter__(self) -> Iterator[str]:
@@ -247,11 +246,8 @@ class Queries:
     def __contains__(self, query: object) -> bool:
         return isinstance(query, str) and bool(self.ids.codes([query])[0] >= 0)
 
-    def get(self, query: str) -> str | None:
-        """Return `self[query]`, or None."""
-        return self[query] if query in self else None  # noqa: SIM401  this is that method
-
     keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+    get = mapping_views.get
 
     def __repr__(self) -> str:
         return self._beginning().text()
@@ -311,7 +307,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return a[i] + separator + b[i] for every i; b[i] alone if a[i] is empty.
+    """Return a[i] + separator + b[i] for every i; only b[i] if a[i] is empty.
 
     dangling: keep the separator if b[i] is empty.
     """

@@ -1,4 +1,4 @@
-"""Judgments of documents and queries that a collection does not have."""
+"""Judgments on documents and queries that a collection does not have."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ class Dangling:
     cause: str = ""
     """The probable cause, "" if none explains half of them."""
 
-    def note(self, collection: str) -> Note:
-        """Return a note with examples and the probable cause."""
+    def note(self, collection: str, lack: str = "that it does not have") -> Note:
+        """Return a note with examples and the probable cause.
+
+        lack: clause that follows the number of documents, such as "that it does not have".
+        """
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
         docs = counted(len(self.documents), "document")
         cause = f"; {self.cause}" if self.cause else ""
         return Note(
-            f"{collection}: {name} {docs} that it does not have{more}{first}{cause}",
+            f"{collection}: {name} {docs} {lack}{more}{first}{cause}",
             f"{self.relevant:,} of them relevant, which nothing can find",
         )
 
@@ -63,13 +66,13 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return one note on judgments of missing documents, or none."""
+    """Return a note on judgments of missing documents; [] if there are none."""
     found = dangling(qrels, docs)
     return [] if found is None else [found.note(collection)]
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return one note on judged queries that the collection does not have and no system is asked, or none."""
+    """Return a note on judged queries that the collection lacks, which no system can answer; [] if there are none."""
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
         return []
@@ -82,6 +85,23 @@ def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
             "take queries and judgments of one version; missing=answered-only leaves out queries without an answer",
         )
     ]
+
+
+def plain_name(name: str) -> str:
+    """Return an identifier without what a reader cannot see: blanks around it, signs of no width, and whether its
+    letters are composed."""
+    return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
+
+
+def _visible(name: str) -> str:
+    return "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+
+
+def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
+    """Return (name, known name) of each name that is not known, but looks like a known one (`plain_name`)."""
+    strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
+    looks = {plain_name(name): name for name in known.tolist()}
+    return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
 
 
 def _probable_cause(names: list[str], docs: Ids) -> str:
@@ -97,6 +117,7 @@ def _probable_cause(names: list[str], docs: Ids) -> str:
             "their letters are composed in another way (Unicode NFC and NFD)",
             lambda name: [unicodedata.normalize(form, name) for form in ("NFC", "NFD")],
         ),
+        ("signs that cannot be seen stand in them", lambda name: [_visible(name)]),
         ("they are paths of the documents", lambda name: [re.split(r"[/\\]", name)[-1]]),
     ]
     found = [

@@ -1,4 +1,4 @@
-"""Texts in Python's syntax for expressions, parsed and never evaluated."""
+"""Python expressions as text, parsed but never evaluated."""
 
 from __future__ import annotations
 

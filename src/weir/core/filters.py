@@ -1,4 +1,4 @@
-"""Lists of documents for each query, and filters on the fields of documents."""
+"""Lists of documents for queries, and filters on fields of documents."""
 
 from __future__ import annotations
 
@@ -54,11 +54,9 @@ class DocumentLists:
         return int(np.count_nonzero(np.diff(self.ptr)))
 
     def lengths(self) -> Int64:
-        """Return the number of documents listed for each query, int64[Q]."""
         return np.diff(self.ptr)
 
     def query_of_row(self) -> Int32:
-        """Return the query number of each row, int32[n]."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.ptr))
 
     def tolist(self) -> list[list[str]]:
@@ -113,7 +111,7 @@ class DocumentFields(Protocol):
     """The metadata of a corpus; a field is read when it is asked for."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the fields that some document has, sorted; nested keys are joined by dots."""
+        """Return the fields that at least one document has, sorted. Nested keys are joined by dots."""
         ...
 
     def column(self, name: str) -> FieldColumn:
@@ -127,7 +125,7 @@ def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
-    """Return {name: (values, whether in a list)} of a document's metadata.
+    """Return {name: (values, True if they are from a list)} of a document's metadata.
 
     {"author": {"name": "Ada"}} becomes author.name; null, "" and non-finite numbers are left out.
     """
@@ -173,7 +171,6 @@ class KindsSeen:
     """True by field if some value was no exact number."""
 
     def add(self, document: Mapping[str, tuple[list[Scalar], bool]]) -> None:
-        """Take the fields of one more document into account."""
         for name, (values, many) in document.items():
             self.lists[name] = self.lists.get(name, False) or many
             self.texts[name] = self.texts.get(name, False) or not all(map(_exact, values))
@@ -193,7 +190,7 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers) of a field of some documents; numbers are NaN unless the kind is "number"."""
+    """Return (texts, numbers float64[documents]) of a field; numbers are NaN unless the kind is "number"."""
     texts: list[str] = []
     numbers: list[float] = []
     for document in documents:
@@ -233,7 +230,7 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the fields of some documents held in memory; reading a text with a lone surrogate raises BadValue."""
+        """Return the metadata of documents in memory. Reading a field with a lone surrogate raises BadValue later."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -295,7 +292,7 @@ MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class FieldSource(Protocol):
-    """An object whose documents have fields that filters test, such as a Corpus."""
+    """Documents with fields that filters can test, such as a Corpus."""
 
     @property
     def ids(self) -> Ids:
@@ -336,7 +333,10 @@ class DocumentFilter:
 
 
 def parse_filter(text: str) -> DocumentFilter:
-    """Parse a filter; raises BadValue."""
+    """Return the filter in a text such as 'lang == "en" and year >= 2020' (docs/collections.md).
+
+    Raises BadValue for a syntax error.
+    """
     if not isinstance(text, str) or not text.strip():
         raise BadValue(f"""filter is {text!r}; expected such as 'lang == "en" and year >= 2020'""")
     if len(text) > MOST_CHARACTERS:
@@ -468,7 +468,6 @@ class _Reader:
 
 
 def _present(block: _Block, name: str) -> Mask:
-    """Return the documents with a value other than 0 or false."""
     number = block.numbers(name)
     if number is not None:
         present: Mask = (number != 0) & ~np.isnan(number)
@@ -514,7 +513,7 @@ def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentMasks:
-    """The documents that may be ranked for each query, as one row of bits for each distinct filter."""
+    """The documents that may be ranked for each query: one row of bits for each distinct filter."""
 
     docs: Ids
     """All N documents."""
@@ -545,7 +544,7 @@ class DocumentMasks:
         )
 
     def lengths(self) -> Int64:
-        """Return how many documents may be ranked for each query, int64[Q]."""
+        """Return the number of permitted documents for each query, int64[Q]."""
         every = [int(np.unpackbits(row).sum(dtype=np.int64)) for row in self.bits]
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 

@@ -58,7 +58,7 @@ def to_frame(values: Columned, library: Literal["polars"]) -> PolarsFrame: ...
 def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 @named_arguments
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-    """Return the `columns()` of a value as a data frame of pandas, polars or arrow.
+    """Return the columns of a value as a data frame of pandas, polars or arrow.
 
     Raises UnknownName for another library, MissingExtra if it is not installed.
     """
@@ -69,7 +69,7 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: values} of some dicts, in order of first appearance; None if a dict lacks the name."""
+    """Return {name: values} of a list of dicts, names in order of first appearance; None if a dict lacks a name."""
     held = list(lines)
     return {
         name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 
 def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """Return the value as JSON holds it (dicts, lists, texts, numbers); non-finite numbers become None."""
+    """Return the value in JSON's types (dicts, lists, texts, numbers); non-finite numbers become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -95,7 +95,7 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return the dataclass with these `plain` values; None becomes NaN in float fields.
+    """Return a dataclass made from its values in JSON's types; None becomes NaN in float fields.
 
     Raises BadValue for other fields.
     """
@@ -113,6 +113,8 @@ def rebuilt(kind: type[T], values: object) -> T:
 
 def _rebuilt(hint: Any, value: object) -> object:  # noqa: ANN401  a type, or what typing makes of one
     origin, inner = get_origin(hint), get_args(hint)
+    if hasattr(origin, "__value__"):  # a `type` statement, as NDArray is one from NumPy 2.5 on
+        return _rebuilt(origin.__value__[inner], value)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return None

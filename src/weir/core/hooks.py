@@ -1,4 +1,4 @@
-"""Hooks: functions of higher rooms (reading, writing, showing) that values of `core` call.
+"""Functions of higher layers (reading, writing, showing) that values of `core` call.
 
 A module registers its functions on import; `weir/__init__.py` lists these modules, for values that arrive
 without them, such as by pickle.
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Hook(Generic[P, R]):
-    """A function that a higher room provides; `use` names its purpose, as in "writing a run"."""
+    """A function that a higher layer of the package registers; calling it before raises WeirError."""
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))
     """Imports the modules that register functions, from the lowest room up."""
@@ -30,7 +30,6 @@ class Hook(Generic[P, R]):
         self.function = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the registered function; raises WeirError without one."""
         floors = Hook.rooms()
         while self.function is None:
             if next(floors, self) is self:

@@ -1,4 +1,4 @@
-"""The forms in which users hold the ranking and the judgments of one query."""
+"""The forms in which users may pass the ranking or the judgments of a query."""
 
 from __future__ import annotations
 
@@ -32,16 +32,21 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return {document: score} of a mapping, documents in rank order, (document, score) pairs or a Series.
+    """Return documents and scores of a query, given as a mapping, documents in rank order, (document, score)
+    pairs or a Series.
+
+    where: the query, as messages name it.
 
     Documents without scores get n down to 1. Raises BadRanking for other types, also a set, and for a
     repeated document.
-
-    where: the query, as messages name it.
     """
-    first = next(iter(ranking.values()), None) if isinstance(ranking, Mapping) else None
-    one = next(iter(first), None) if isinstance(first, (Mapping, list)) else None
-    if hasattr(ranking, "columns") or isinstance(one, (str, tuple)):
+    several = hasattr(ranking, "columns")
+    if isinstance(ranking, Mapping) and not several:
+        first = next(iter(ranking.values()), None)
+        if isinstance(first, float) or not isinstance(first, (list, Mapping)):
+            return ranking
+        several = isinstance(next(iter(first), None), (str, tuple))
+    if several:
         raise BadRanking(
             f"{where}: found rankings of several queries; expected one ranking; weir.compare, weir.diff, weir.power "
             "and weir.why take {name: rankings} after the judgments"
@@ -68,8 +73,10 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of a mapping, relevant documents (grade 1), (document, grade) pairs or a
-    Series.
+    """Return documents and grades of a query, given as a mapping, relevant documents (grade 1), (document,
+    grade) pairs or a Series.
+
+    where: the query, as messages name it.
 
     Raises BadValue for other types and for a document with two grades.
     """

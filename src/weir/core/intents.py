@@ -1,7 +1,4 @@
-"""Judgments for each intent (subtopic) of a query, and the join of a run with them.
-
-Documents are joined once; the ranks found are then copied to the intents.
-"""
+"""Judgments for each intent (subtopic) of a query, and the join of a run with them."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ class IntentQrels:
     ) -> IntentQrels:
         """Return judgments from aligned lists; queries and documents are numbered in order of appearance.
 
-        bank: weights by (query, intent), by default 1; may name intents without judged documents.
+        bank: {(query, intent): weight}, by default 1; may name intents without judged documents.
 
         Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and over 32,767
         documents of a query.
@@ -124,7 +121,10 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Read judgments in TREC's four columns, the intent in the second; raises as `read_intents`."""
+        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a nugget bank.
+
+        Raises FormatError for other content.
+        """
         return READ_INTENTS(path)
 
     @checked
@@ -150,7 +150,7 @@ class IntentQrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return query, intent, doc and grade of each judgment."""
+        """Return {column: values} with query, intent, doc and grade of each judgment."""
         queries = self.numbered.queries.tolist()
         return {
             "query": [queries[code] for code in self.query[self.intent].tolist()],
@@ -163,7 +163,7 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each row of `numbered` over the intents of its query."""
+        """Return the best grade of each judged (query, document) pair over the query's intents."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best

@@ -24,9 +24,10 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """The ranks of judged documents in each ranking, and the ideal ranking.
+    """The rank and grade of each judged document in a run, and all grades in ideal order, for computing
+    measures.
 
-    It covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
+    Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
     """
 
     queries: Ids
@@ -110,7 +111,8 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the join of some queries in the given order, without intents and `beside`; queries may repeat."""
+        """Return the join restricted to some queries, which may repeat, in the given order; intents and
+        `beside` are dropped."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
         ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
@@ -133,7 +135,7 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join with scores compared as floats, as in trec_eval 9, and ties resolved."""
+        """Return the join with scores compared as 32-bit floats, as in trec_eval 9, and ties resolved."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -154,7 +156,10 @@ class Judged:
         )
 
     def cut_in_ties(self) -> tuple[int, int]:
-        """Return `order.cut_in_ties` of all rankings; (0, 0) if `tied_end` is not known."""
+        """Return (k, number of rankings that end at rank k among documents of equal score).
+
+        (0, 0) if none does, or if ties at the ends are not known.
+        """
         return (0, 0) if self.tied_end is None else cut_in_ties(self.retrieved, self.tied_end)
 
     def relevant(self, rel: float = 1) -> Int64:
@@ -162,7 +167,8 @@ class Judged:
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """Return the rows of documents in the top k with grade `rel` or better, bool[n]."""
+        """Return the mask of rows whose document is in the top k with grade `rel` or better, bool[n]; None:
+        any rank."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
@@ -171,7 +177,7 @@ class Judged:
         return self._count(self.ideal > 0)
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return the rows of documents in the top k with a grade above 0, bool[n]."""
+        """Return the mask of rows whose document is in the top k with a grade above 0, bool[n]; None: any rank."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -194,11 +200,14 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of selected rows of each query, int64[Q]."""
+        """Return the number of rows of each query that the mask `rows` selects, int64[Q]."""
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query, added in rank order in double as in trec_eval, float64[Q]."""
+        """Return the sum of weights of each query, float64[Q], added in rank order in double as in trec_eval.
+
+        query, weight: the query number and the weight of each row to add.
+        """
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
@@ -309,7 +318,6 @@ class _Columns:
         return _Columns(width, of_doc, column, perhaps)
 
     def columns_of(self, doc: Int32) -> tuple[Int64 | None, Int32]:
-        """Return (positions among `doc` or None for all, the columns of these documents)."""
         if self.of_doc is None:
             return None, doc
         if self.perhaps is None:
@@ -320,7 +328,10 @@ class _Columns:
 
 
 def _translation(here: Ids, there: Ids) -> Int32:
-    """Return the number in `there` of each identifier of `here`, -1 if absent, followed by a last -1."""
+    """Return the number in `there` of each identifier of `here`, or -1.
+
+    A last -1 is added, so that the number of an unknown identifier, -1, gives -1.
+    """
     numbers = np.full(len(here) + 1, -1, np.int32)
     if here.index is None:
         numbers[:-1] = there.codes(here.strings)
@@ -342,16 +353,22 @@ class JudgedIntents:
     """Join with `qrels.numbered`, whose grades identify documents."""
 
     def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
-        """Return intent and rank of each relevant document in the top k, by intent then rank."""
+        """Return (intent, rank) of each relevant document in the top k, int32[n] each, by intent then rank.
+
+        Intents of all queries; ranks from 1. A document stands under each intent that it is relevant to.
+        k: None for any rank.
+        """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
         rank[rows] = self.joined.rank
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return intent and rank, as `found`, in ndeval's greedy ideal ranking (the optimum is NP-hard).
+        """Return (intent, rank) of relevant documents, int32[n] each, in ndeval's greedy ideal ranking (the
+        optimum is NP-hard).
 
-        Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger identifier.
+        Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger
+        identifier.
         """
         numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
         rank = np.zeros(len(numbered.doc), np.int32)
@@ -383,7 +400,7 @@ class JudgedIntents:
         return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
 
     def total(self, of_intent: Float64) -> Float64:
-        """Return the sum over the intents of each query, float64[Q]."""
+        """Return the sum over the intents of each query of values given by intent, float64[Q]."""
         sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
         return sums.astype(np.float64, copy=False)
 
@@ -396,7 +413,10 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with `qrels.numbered` with `intents` set, and the best grade of each document over all intents."""
+    """Return a join with intents added, and each document's best grade over the intents.
+
+    joined: the run joined with `qrels.numbered`.
+    """
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]
@@ -405,7 +425,10 @@ def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
 
 
 def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:
-    """Return the greedy rank of each document, int32[D], 0 beyond k. wants: bool[intents, D]."""
+    """Return the rank at which the greedy ideal ranking takes each document, int32[D]; 0 beyond k.
+
+    wants: bool[intents, D], True if the document is relevant to the intent.
+    """
     order = np.argsort(tie)
     wants = wants[:, order]
     remaining, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)

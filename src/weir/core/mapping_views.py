@@ -1,11 +1,11 @@
-"""The views that a dict has, for values with identifiers as keys."""
+"""The views of a dict (keys, values, items) for values with identifiers as keys."""
 
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Protocol, TypeVar
 
-__all__ = ["items", "keys", "values"]
+__all__ = ["get", "items", "keys", "values"]
 
 V_co = TypeVar("V_co", covariant=True)
 
@@ -21,7 +21,7 @@ class _Keyed(Protocol[V_co]):
 
 
 def keys(keyed: _Keyed[object]) -> KeysView[str]:
-    """Return the identifiers, as `dict.keys`."""
+    """Return a view of all identifiers, as `dict.keys`."""
     return KeysView(keyed)
 
 
@@ -33,3 +33,8 @@ def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
     """Return a view of all (identifier, entry) pairs, as `dict.items`; each entry is made on access."""
     return ItemsView(keyed)
+
+
+def get(keyed: _Keyed[V_co], key: str) -> V_co | None:
+    """Return the entry of an identifier, None if it is absent."""
+    return keyed[key] if key in keyed else None  # noqa: SIM401  this is that method

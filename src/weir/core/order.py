@@ -1,7 +1,7 @@
-"""The one order of results: score descending, then document id descending, as in trec_eval.
+"""The order of results: score descending, then document id descending, as in trec_eval.
 
-No other module sorts or selects results; kernels follow this order and are tested against it. `ties="trec9"`
-compares scores as floats, as trec_eval 9 and pytrec_eval do, instead of doubles (trec_eval 10). Documents
+No other module sorts results; kernels follow this order and are tested against it. `ties="trec9"` compares
+scores as 32-bit floats, as trec_eval 9 and pytrec_eval do, instead of doubles (trec_eval 10). Documents
 without scores get a random but fixed order (`drawn_keys`).
 """
 
@@ -33,7 +33,8 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores in the precision in which they are compared; raises BadValue for an unknown rule."""
+    """Return scores as the rule compares them, float64[n]: 32-bit for "trec9"; raises BadValue for an unknown
+    rule."""
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
     if ties == "trec":
@@ -43,7 +44,10 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """Return the permutation that sorts rows into result order within each query, int64[n]."""
+    """Return the permutation that sorts rows into result order within each query, int64[n].
+
+    tie_rank: each row's place among documents of equal score.
+    """
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
@@ -65,10 +69,9 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by the tie order of their
-    documents.
+    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by document, int64[n].
 
-    tie_rank_of: returns the `Ids.tie_ranks` of tied rows.
+    tie_rank_of: function that returns the `Ids.tie_ranks` of rows.
     """
     query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
@@ -85,7 +88,11 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """Return settled(by_score(...)), several times faster if queries ascend but scores are unsorted."""
+    """Return the permutation that sorts rows into result order, int64[n]; fast if queries ascend but scores
+    are unsorted.
+
+    tie_rank_of: function that returns the `Ids.tie_ranks` of rows.
+    """
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
     few = len(query) == 0 or int(query[-1]) < 2**16
     number = query.astype(np.uint16) if few else query
@@ -93,13 +100,19 @@ def arranged(
 
 
 def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
-    """Return whether rows are in result order; `strictly` also excludes ties."""
+    """Return whether rows are in result order.
+
+    strictly: also return False for ties.
+    """
     falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
     return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents with the best positive scores in result order, int32[at most k]."""
+    """Return the k best documents with a score above 0, in result order, int32[at most k].
+
+    score, tie_rank: of each document; `tie_rank` decides between equal scores.
+    """
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -127,24 +140,34 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end) of each group of tied rows, int64; rows must be in result order, query q from ptr[q]."""
+    """Return (first row, end) of each group of rows with equal scores, int64[groups] each.
+
+    ptr: int64[Q + 1], row offsets of the queries; rows must be in result order.
+    """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
         np.equal(score[1:], score[:-1], out=same[2:-1])
         same[ptr + 1] = False
-    edges = np.flatnonzero(same[1:] != same[:-1])
+    edges = (same[1:] != same[:-1]).nonzero()[0]
     return edges[0::2] - 1, edges[1::2]
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q]."""
+    """Return the number of tied rows of each query, int32[Q].
+
+    ptr: int64[Q + 1], row offsets of the queries.
+    groups: result of `tie_groups`.
+    """
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Return whether ranks k and k + 1 of each query are tied, bool[Q]."""
+    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
+
+    ptr: int64[Q + 1], row offsets of the queries; rows must be in result order.
+    """
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
     last = ptr[longer] + k
@@ -153,17 +176,26 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return whether the last rows of each query are tied, bool[Q]."""
+    """Return True for each query whose last rows are tied, bool[Q].
+
+    ptr: int64[Q + 1], row offsets of the queries.
+    groups: result of `tie_groups`.
+    """
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (k, number of rankings of length k that end within a tie) for the largest length k.
+    """Return (k, number of rankings of length k that end within a tie) for the largest usual length k.
 
-    (0, 0) unless at least two rankings, and half of the nonempty ones, have length k.
+    length, tied_end: of each ranking, its number of documents and whether its last ones are tied.
+
+    (0, 0) unless two or more rankings, and half of the nonempty ones, have length k, and if none ends within
+    a tie.
     """
+    if not tied_end.any():
+        return 0, 0
     k = int(length.max(initial=0))
     at_k = length == k
     if int(at_k.sum()) < max(2, np.count_nonzero(length) / 2):
@@ -172,12 +204,18 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """Return the rank from 1 of each row within its query, int64[n]."""
+    """Return the rank from 1 of each row within its query, int64[n].
+
+    ptr: int64[Q + 1], row offsets of the queries.
+    """
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return the rows tied as floats but not as doubles, and the group of each; rows must be in order "trec"."""
+    """Return (rows in groups whose scores are equal as 32-bit floats but not as doubles, group of each row).
+
+    ptr: int64[Q + 1], row offsets of the queries; rows must be in order "trec".
+    """
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
     neighbours = single[1:] == single[:-1]
@@ -190,9 +228,11 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 
 
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
-    """Return the rank of each row in order "trec9", int32[n]; None if equal to "trec".
+    """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
-    close: from `close_as_floats`; `documents` holds the identifiers of those rows.
+    ptr: cuts between the queries of a run in order "trec".
+    close: rows and groups from `close_as_floats`.
+    documents: identifiers of the rows in `close`.
     """
     row, group = close
     place = np.empty(len(row), np.int64)

@@ -14,7 +14,7 @@ _NAMED = 3  # queries of a sentence
 
 
 class Grades(Protocol):
-    """Judgments of any kind whose equality decides if scores may be compared."""
+    """Judgments of any kind; scores may be compared if their judgments are equal."""
 
     def to_dict(self) -> Mapping[str, Mapping[str, Any]]:
         """Return {query: {document: grade}}, or {query: {intent: {document: grade}}}."""
@@ -22,7 +22,7 @@ class Grades(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The origin of scores; "" and None if not known."""
+    """The origin of scores (collection, judgments, split, system); "" and None for facts that are not known."""
 
     judgments: Grades | None = None
     """Judgments that the scores were computed from."""
@@ -35,6 +35,12 @@ class Origin:
     system: str = ""
     depth: int | None = None
     """Most documents returned for a query."""
+    texts: str = ""
+    """Fingerprints of the documents and of the queries with what may be ranked for them."""
+    algorithms: Mapping[str, str] = field(default_factory=dict)
+    """{measure: number of the algorithm that computed it}; empty if not known."""
+    whole: bool = False
+    """True if every document judged relevant is in its query's ranking, so that longer rankings gain nothing."""
 
     @cached_property
     def marks(self) -> Mapping[str, str]:
@@ -43,9 +49,10 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may.
+    """Return the reasons why two scores must not be compared, as phrases that follow "they are"; [] if they
+    may be.
 
-    paired: compare the judgments of common queries only, as paired values need; otherwise all must be equal.
+    paired: True if values are compared query by query, so that only shared queries need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -66,6 +73,23 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
     if first.marks and second.marks:
         return ["of other queries"]
     return ["by other judgments"] if first.digest and second.digest else []
+
+
+def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return a sentence on each part that different algorithms made.
+
+    made: {name of the scores: {part, such as "measure nDCG@10": number of its algorithm}}.
+    """
+    numbers: dict[str, dict[str, list[str]]] = {}
+    for name, parts in made.items():
+        for part, number in parts.items():
+            numbers.setdefault(part, {}).setdefault(number, []).append(name)
+    return [
+        f"{part} was made by different algorithms and does not compare: "
+        + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(of.items()))
+        for part, of in numbers.items()
+        if len(of) > 1
+    ]
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:

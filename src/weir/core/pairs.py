@@ -1,4 +1,4 @@
-"""Find pairs of a query and a document in rankings or judgments that number both in another way."""
+"""Look up (query, document) pairs in rankings or judgments that number both in another way."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from weir.core.strings import Ids, Int32, Int64
 
 
 class HoldsPairs(Protocol):
-    """Rows of a query and a document each, no pair twice: a Run, a Qrels."""
+    """Pairs of a query and a document, each pair once: a Run or a Qrels."""
 
     @property
     def queries(self) -> Ids:
-        """Return the identifiers of the queries."""
+        """The identifiers of the queries."""
         ...
 
     @property
     def docs(self) -> Ids:
-        """Return the identifiers of the documents."""
+        """The identifiers of the documents."""
         ...
 
     @property
     def doc(self) -> Int32:
-        """Return the document of each row, int32[n], numbered as in `docs`; -1 where its identifier is not known."""
+        """The document of each row, int32[n], as its number in `docs`; -1 if its identifier is not known."""
         ...
 
     def query_of_row(self) -> Int32:
@@ -36,9 +36,9 @@ class HoldsPairs(Protocol):
 def pair_rows(
     held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> Int64:
-    """Return the row of `held` with each (query, document) pair, int64[pairs]; -1 for a missing pair.
+    """Return the row of `held` that has each (query, document) pair, int64[pairs]; -1 for none.
 
-    query, doc: int[pairs], positions in `queries` and `docs`; -1 for one whose identifier is not known.
+    query, doc: int[pairs], positions in `queries` and `docs`; -1 for an unknown identifier.
     """
     width = max(1, len(held.docs))
     rows = _keys(held.query_of_row(), held.doc, width)

@@ -50,7 +50,6 @@ class Origins:
         return Origins((name,), np.zeros(count, np.int32))
 
     def take(self, rows: NDArray[np.integer]) -> Origins:
-        """Return the origins of these rows."""
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
@@ -89,7 +88,7 @@ WRITE_QRELS: Hook[[Qrels, str | os.PathLike[str]], None] = Hook("writing judgmen
 
 
 class Beside(Protocol):
-    """Rules on documents from a file next to the judgments, to be joined with rankings as judgments are."""
+    """Rules on documents in a file beside the judgments, joined with rankings as judgments are."""
 
     @property
     def digest(self) -> str:
@@ -97,8 +96,10 @@ class Beside(Protocol):
         ...
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules joined with a run, as measures read them (`Judged.beside`), with queries numbered
-        as given."""
+        """Return the rules joined with a run, as measures read them (`Judged.beside`).
+
+        queries: identifiers that number the queries.
+        """
         ...
 
 
@@ -106,7 +107,7 @@ class Beside(Protocol):
 class Qrels:
     """Relevance judgments: one grade for each judged (query, document) pair.
 
-    An absent pair is unjudged, a grade of 0 or less non-relevant: never conflated.
+    An absent pair is unjudged; a grade of 0 or less is non-relevant.
     """
 
     queries: Ids
@@ -185,19 +186,22 @@ class Qrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Qrels:
-        """Read judgments of any format (docs/formats.md); raises as `weir.files.runs.read_qrels`."""
+        """Return the judgments in a file of any format (docs/formats.md); raises FormatError for invalid content."""
         return replace(READ_QRELS(path), name=os.path.basename(path))  # noqa: PTH119  pathlib takes long to import
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format that the file name says; raises as `write_qrels`."""
+        """Write the judgments in the format that the file name says.
+
+        Raises BadValue for an identifier that the format cannot hold, StoreError if the file cannot be
+        written.
+        """
         WRITE_QRELS(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def __getitem__(self, query: str) -> dict[str, float]:
-        """Return {document: grade} of a query, a whole grade as an int; raises UnknownName."""
         code = self.queries.code(query, "judged query")
         rows = slice(*self.ptr[code : code + 2].tolist())
         return dict(zip(self.docs.take(self.doc[rows]).tolist(), plain_grades(self.grade[rows]), strict=True))
@@ -208,11 +212,8 @@ class Qrels:
     def __contains__(self, query: object) -> bool:
         return isinstance(query, str) and bool(self.queries.codes([query])[0] >= 0)
 
-    def get(self, query: str) -> dict[str, float] | None:
-        """Return `self[query]`, or None."""
-        return self[query] if query in self else None  # noqa: SIM401  this is that method
-
     keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+    get = mapping_views.get
 
     def __repr__(self) -> str:
         above = int(np.count_nonzero(self.grade > 0))
@@ -229,7 +230,7 @@ class Qrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return query, doc, grade and any known origin of each judgment."""
+        """Return {column: values} with query, doc, grade and any known origin of each judgment."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -253,7 +254,7 @@ class Qrels:
         return self.grade.dtype.kind == "f"
 
     def rounded(self) -> Qrels:
-        """Return the judgments with grades rounded to whole numbers, halves upwards."""
+        """Return the judgments with grades rounded to whole numbers, halves up."""
         return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
 
     def labelled(self, origin: str) -> Qrels:
@@ -269,7 +270,7 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments that `rows`, bool[n], selects, without queries that have none left."""
+        """Return the judgments that the mask `rows`, bool[n], selects. Queries without any are dropped."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
@@ -332,10 +333,9 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return the judgments of `base`, and of `other` for pairs that `base` does not judge.
+    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge; origins are kept.
 
-    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects. Origins are kept, "" for
-    judgments without one (see `Qrels.labelled`).
+    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))
@@ -355,9 +355,6 @@ def _named(qrels: Qrels) -> Origins:
 
 
 def _joined(ours: Ids, theirs: Ids, used: NDArray[np.integer]) -> tuple[Ids, Int32]:
-    """Return `ours` followed by the new identifiers of `theirs`, and the number of each of `theirs`, -1
-    unless `used`.
-    """
     names = theirs.strings.take(used)
     codes = ours.codes(names)
     new = np.flatnonzero(codes < 0)

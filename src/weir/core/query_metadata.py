@@ -21,7 +21,7 @@ from weir.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class QueryWeights:
-    """A weight for each query: one over its probability of being sampled. Only ratios matter."""
+    """A weight for each query, such as one over its probability of being sampled. Only ratios of weights matter."""
 
     queries: Ids
     weight: Float64
@@ -70,7 +70,7 @@ class QueryGroups:
     @staticmethod
     @named_arguments
     def of(groups: Mapping[str, object], name: str = "group") -> QueryGroups:
-        """Return groups from {query: label}; None and "" are no group. Raises BadValue as `Ids.of`."""
+        """Return groups from {query: label}; None and "" are no group. Raises BadValue for an invalid query id."""
         texts = ["" if label is None else str(label) for label in groups.values()]
         labels = tuple(sorted(set(texts) - {""}))
         number = {label: n for n, label in enumerate(labels)} | {"": -1}
@@ -78,12 +78,12 @@ class QueryGroups:
 
     @staticmethod
     def by_identifier(queries: Ids, rule: str) -> QueryGroups:
-        """Return groups of queries by the part of their identifier before a separator; "" before it is no
-        group.
+        """Return groups of queries by the part of their identifier before a separator.
 
         rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
 
-        Raises BadValue for another rule, and if no query has a group.
+        Queries without a text before the separator have no group. Raises BadValue for another rule, and if no
+        query has a group.
         """
         kind, _, sign = rule.partition(":")
         if not (sign and rule.startswith(RULES)):
@@ -136,7 +136,7 @@ class QueryMetadata:
 
     @staticmethod
     def of(rows: Sequence[object]) -> QueryMetadata | None:
-        """Return the columns from one dict for each query; None if all are empty.
+        """Return metadata columns from a dict for each query; None if all are empty.
 
         `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable`
         a bool; other scalars are group labels. Raises MetadataError for a wrong value of these five.
@@ -184,7 +184,10 @@ class QueryMetadata:
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
     def fitting(self) -> DocumentMasks | None:
-        """Return the documents that fit the filters, None without filters; raises BadValue if not evaluated yet."""
+        """Return the documents that pass the queries' filters; None without filters.
+
+        Raises BadValue for filters that have not been evaluated on documents yet.
+        """
         if self.filter is not None and self.permitted is None:
             raise BadValue(
                 "queries have filters, which are read with the documents: take them from a Dataset, dataset.queries"
@@ -192,7 +195,7 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a dict for each query, in the form that `of` takes, without empty values."""
+        """Return a dict of nonempty values for each query, from which `of` makes equal metadata."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -200,7 +203,8 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of these queries; columns that become empty are None, except lists."""
+        """Return the metadata of these queries. A column without any entry becomes None, except candidates
+        and exclusions."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}
@@ -216,7 +220,7 @@ class QueryMetadata:
 
 
 class MetadataError(ValueError):
-    """A wrong metadata value of query number `row`."""
+    """A metadata value has the wrong type; `row` is the number of its query."""
 
     def __init__(self, row: int, found: str, expected: str) -> None:
         super().__init__(f"{found}; expected {expected}")

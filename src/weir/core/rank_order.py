@@ -1,4 +1,4 @@
-"""Agreement between the order of rows, their ranks and their scores: the one home of its rules and messages."""
+"""Whether the order of rows, their ranks and their scores agree, with the messages about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANCE = 0.001
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of agreement between the order of rows and scores; counts of parts of a file can be added."""
+    """Counts of how well the order of rows, ranks and scores agree. Counts of parts of a file can be added."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -64,11 +64,11 @@ class OrderCounts:
         )
 
     def swapped(self) -> bool:
-        """Return whether the columns of ranks and scores are certainly exchanged."""
+        """Return True if the columns of ranks and scores are certainly exchanged."""
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that the rows are meant in another order than by score."""
+        """Return a sentence for each sign that rows are meant in an order other than by score."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -93,10 +93,10 @@ def _any_in(steps: Flags, begins: Int64) -> Flags:
 
 
 def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> OrderCounts:
-    """Return counts of how rows, or their ranks, agree with scores.
+    """Return counts of how well rows, or their ranks, agree with scores.
 
-    cuts: int64[rankings + 1], first row of each nonempty ranking.
-    rank: float64[rows], NaN for rows without a rank.
+    cuts: int64[rankings + 1], first row of each nonempty ranking, and the end.
+    score, rank: float64[rows]; NaN for a row without a rank.
     """
     if len(score) == 0:
         return OrderCounts()
@@ -146,8 +146,8 @@ def _looks_exchanged(
 
 
 def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, int, int]:
-    """Return (rankings whose scores change with rank, those of them with some contradiction of ranks, those with
-    nothing else)."""
+    """Return (rankings whose scores vary with rank, of these the rankings that contradict ranks somewhere,
+    and everywhere)."""
     if ((rank[1:] < rank[:-1]) & (query[1:] == query[:-1])).any():
         order = np.lexsort((rank, query))
         query, rank, score = query[order], rank[order], score[order]
@@ -162,21 +162,28 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return whether `doubts` may be nonempty, from the first two and last scores of each ranking."""
-    first, last = score[cuts[:-1]], score[cuts[1:] - 1]
-    second = score[np.minimum(cuts[:-1] + 1, cuts[1:] - 1)]
+    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each.
+
+    cuts: int64[rankings + 1], first row of each ranking, and the end.
+    """
+    begins, ends = cuts[:-1], cuts[1:] - 1
+    first, second, last = score[begins], score[np.minimum(begins + 1, ends)], score[ends]
+    if not (first <= second).any():  # as in most runs
+        return False
     return bool(2 * np.count_nonzero((first <= second) & (first < last)) > np.count_nonzero(first != last))
 
 
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """Return `order_counts` of a block of rankings; ranks are only read if they can change the counts.
+    """Return the counts of `order_counts`, with one block of a file's rankings added.
 
-    If all scores fall, only the ranks of a file's first HEAD_ROWS are read.
+    cuts: int64[rankings + 1], first row of each ranking, none of them empty, and the end.
+    score: float64[rows].
+    ranks: function that returns the ranks of the first n rows, called only if ranks can change the counts.
+    before: counts of the earlier blocks, None for the first block.
 
-    ranks: returns the ranks of the first n rows.
-    before: counts of the blocks before; None for the first.
+    If no score rises, only the ranks of a file's first HEAD_ROWS are read.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
@@ -195,7 +202,7 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return `order_counts` of lists of scores in their order."""
+    """Return counts of how well the order of each ranking agrees with its scores."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

@@ -1,4 +1,4 @@
-"""Kinds of results: their class, tables and plain fields."""
+"""Kinds of results: the class, tables and plain fields of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _one_record(value: object) -> tuple[Mapping[str, object], ...]:
 
 
 class Result(Protocol):
-    """A result of a public function: tables and notes."""
+    """A result of a public function, shown as tables and notes."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return the tables in which the result is shown."""
@@ -33,12 +33,12 @@ class Result(Protocol):
 
 
 def result_text(result: Result) -> str:
-    """Return a result as text; used as `__repr__` of results."""
+    """Return a result's tables and notes as text; classes use it as `__repr__`."""
     return tables_as_text(result.tables(), "text", notes=result.notes())
 
 
 def result_html(result: Result) -> str:
-    """Return a result as HTML; used as `_repr_html_` of results."""
+    """Return a result's tables and notes as HTML; classes use it as `_repr_html_`."""
     return notebook_html(result.tables(), result.notes())
 
 
@@ -73,6 +73,24 @@ class ResultKind(Generic[T]):
     """CSV rows of one result; None for the plain fields."""
     columns: tuple[str, ...] = LEADING
     """Columns of CSV that stand first, in this order."""
+
+    def __post_init__(self) -> None:
+        _KIND_OF.setdefault(self.of, self)
+
+
+_KIND_OF: dict[type, ResultKind[Any]] = {}
+
+
+def member_text(one: object) -> str:
+    """Return a single result as the text of its tables; classes of results use it as `__repr__`."""
+    kind = _KIND_OF.get(type(one))
+    return object.__repr__(one) if kind is None else tables_as_text(kind.tables((one,)), "text")
+
+
+def member_html(one: object) -> str:
+    """Return a single result as HTML; classes of results use it as `_repr_html_`."""
+    kind = _KIND_OF[type(one)]
+    return notebook_html((kind.html or kind.page or kind.tables)((one,)), ())
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:

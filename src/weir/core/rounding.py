@@ -13,20 +13,23 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as text in brackets; "[-]" for NaN bounds."""
+    """Return an interval as text in brackets; "[-]" without bounds.
+
+    shown: function that returns a bound as text.
+    """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"
 
 
 def short_score(value: float) -> str:
-    """Return a score with three decimals, for charts; a dash for NaN."""
+    """Return a score with three decimals, as published tables and narrow cells have it; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
-def short_change(value: float) -> str:
-    """Return a signed difference with three decimals, for charts; 0 if it rounds to 0, a dash for NaN."""
-    shown = f"{value:+.3f}"
+def typeset_change(value: float) -> str:
+    """Return a signed difference with four decimals, for charts and pages; 0 if it rounds to 0, - for NaN."""
+    shown = f"{value:+.4f}"
     return "-" if math.isnan(value) else "0" if float(shown) == 0 else typeset(shown)
 
 
@@ -36,13 +39,13 @@ def coarse_score(value: float) -> str:
 
 
 def share_change(ratio: float) -> str:
-    """Return how far a ratio is from 1 as signed per cent; 0% if it rounds to 0."""
+    """Return a ratio's distance from 1 as a signed percentage, such as +5%; 0% if it rounds to 0."""
     shown = f"{ratio - 1:+.1%}"
     return "0%" if shown in ("+0.0%", "-0.0%") else shown
 
 
 def typeset(sentence: str) -> str:
-    """Return a sentence with a minus sign before negative numbers, and 0 for differences that round to 0."""
+    """Return a sentence with typographic minus signs, and 0 for differences that round to 0."""
     return _MINUS.sub("−", _ZERO.sub("0", sentence))
 
 
@@ -51,12 +54,12 @@ _MINUS = re.compile(r"(?<![\w)\]-])-(?=\.?\d)")
 
 
 def count(value: float, decimals: int = 0) -> str:
-    """Return a number as text with separators of thousands, such as "1,234"."""
+    """Return a number with commas between thousands, such as "1,234"."""
     return f"{value:,.{decimals}f}"
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a share of 1 in per cent."""
+    """Return a share (0 to 1) as a percentage."""
     return f"{value:.{decimals}%}"
 
 
@@ -135,7 +138,7 @@ def one_or_more(count: int, one: str, more: str) -> str:
 
 
 def counted(count: int, one: str, more: str = "") -> str:
-    """Return a count and its noun, whose plural is `more` or `one` with an s."""
+    """Return a count and its noun, such as "2 queries"; the plural is `more`, by default `one` with an s."""
     return f"{count:,} {one_or_more(count, one, more or one + 's')}"
 
 
@@ -145,5 +148,9 @@ def times(count: int) -> str:
 
 
 def part_of(count: int, total: int, nouns: str, one: str, more: str) -> str:
-    """Return "1 of 5 documents is" or "2 of 5 documents are"."""
+    """Return a phrase such as "1 of 5 documents is" or "2 of 5 documents are".
+
+    nouns: the plural of what is counted.
+    one, more: the verb.
+    """
     return f"{count:,} of {total:,} {nouns} {one_or_more(count, one, more)}"

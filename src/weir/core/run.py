@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.argument_types import checked, named_arguments
 from weir.core import frames, mapping_views
-from weir.core.corpus import Queries
-from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.hooks import Hook
 from weir.core.input_shapes import scores_of_ranking
 from weir.core.order import (
@@ -31,7 +30,11 @@ from weir.core.order import (
 )
 from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
-from weir.errors import BadRanking, BadValue
+from weir.errors import BadRanking, BadValue, RankingWarning, user_level
+
+if TYPE_CHECKING:
+    from weir.core.corpus import Queries
+    from weir.core.filters import DocumentLists, DocumentMasks
 
 READ_RUN: Hook[[str | os.PathLike[str], Ties], Run] = Hook("reading a run")
 WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
@@ -95,6 +98,8 @@ class Run:
     ) -> Run:
         """Return a run from aligned columns, in any order, of query numbers, document numbers and scores.
 
+        named: the run's name and rule for ties.
+
         Raises BadRanking for a repeated document or a score that is not finite.
         """
         named = named or Named()
@@ -115,19 +120,27 @@ class Run:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """Read a run file of any format (docs/formats.md); raises as `weir.files.runs.read_run`."""
+        """Return the run in a file of any format (docs/formats.md).
+
+        ties: "trec", or "trec9" to compare scores as 32-bit floats.
+
+        Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
+        """
         return READ_RUN(path, ties)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run atomically, in the format that the file name says; raises as `write_run`."""
+        """Write the run atomically, in the format that the file name says.
+
+        Raises BadValue for an identifier that the format cannot hold, StoreError if the file cannot be
+        written.
+        """
         WRITE_RUN(self, path)
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def __getitem__(self, query: str) -> dict[str, float]:
-        """Return {document: score} of a query, in rank order; raises UnknownName, and BadValue as `to_dict`."""
         self.refuse_nameless()
         code = self.queries.code(query, "query of this run")
         rows = slice(*self.ptr[code : code + 2].tolist())
@@ -139,11 +152,8 @@ class Run:
     def __contains__(self, query: object) -> bool:
         return isinstance(query, str) and bool(self.queries.codes([query])[0] >= 0)
 
-    def get(self, query: str) -> dict[str, float] | None:
-        """Return `self[query]`, or None."""
-        return self[query] if query in self else None  # noqa: SIM401  this is that method
-
     keys, values, items = mapping_views.keys, mapping_views.values, mapping_views.items
+    get = mapping_views.get
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {len(self.queries):,} queries, {len(self.doc):,} documents returned>"
@@ -155,7 +165,10 @@ class Run:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return query, doc, rank and score in rank order; raises BadValue as `to_dict`."""
+        """Return {column: values} with query, doc, rank and score, in rank order.
+
+        Raises BadValue if document identifiers were not read.
+        """
         self.refuse_nameless()
         names = self.queries.tolist()
         return {
@@ -172,7 +185,7 @@ class Run:
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return {query: {document: score}}, documents in rank order.
 
-        Raises BadValue for a run that was read without the identifiers of all its documents.
+        Raises BadValue if document identifiers were not read.
         """
         self.refuse_nameless()
         docs, scores, cuts = self.docs.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
@@ -194,19 +207,19 @@ class Run:
     def without_self(self) -> Run:
         """Return the run without documents that have the identifier of their query (ArguAna, Quora).
 
-        Fetch k + 1 documents before, to keep k. Raises BadValue as `to_dict`.
+        To keep k documents, search k + 1. Raises BadValue if document identifiers were not read.
         """
         self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
-        """Return the run of whole documents, each with rank and score of its best passage.
+        """Return the run of whole documents, each at the rank and score of its best passage.
 
         parents: {passage: document}, or the separator before the passage number, as in "d1#3".
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and as
-        `to_dict`.
+        Raises BadValue for a passage without a document, a separator that no identifier has, and identifiers
+        not read.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -224,10 +237,26 @@ class Run:
         columns = query[best], doc[best].astype(np.int32), self.score[best]
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
-    def allowed(self, queries: Queries) -> Run:
-        """Return the run without documents that candidates, exclusions and filters of `queries` forbid.
+    def by_identifier(self, queries: Queries) -> Run:
+        """Return the run with identifiers of `queries` in place of their texts, if it has some of these texts and
+        no identifier, and warn (RankingWarning); otherwise the run as it is.
+        """
+        if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
+            return self
+        texts = dict(zip(map(str.strip, queries.text.tolist()), queries.ids.tolist(), strict=True))
+        names = [texts.get(name.strip(), name) for name in self.queries]
+        found = [texts[name.strip()] for name in self.queries if name.strip() in texts]
+        if len(texts) < len(queries) or not found or len(set(names)) < len(names):
+            return self
+        known = f"{len(found):,} of {len(names):,} queries are known by their texts, not by identifiers"
+        warnings.warn(RankingWarning(f"{self.name}: {known} such as '{found[0]}'"), stacklevel=user_level())
+        return replace(self, queries=Ids.of(names))
 
-        Rankings of other queries stay. Raises BadValue as `to_dict`, and for filters not evaluated yet.
+    def allowed(self, queries: Queries) -> Run:
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
+
+        Rankings of other queries are kept. Raises BadValue for filters that are still to be evaluated on documents,
+        and if document identifiers were not read.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -240,33 +269,41 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query; raises BadValue as `to_dict`."""
+        """Return the run without the documents listed for each query.
+
+        Raises BadValue if document identifiers were not read.
+        """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
         """Return the run with only the documents listed for each query; an empty list keeps all.
 
-        Raises BadValue as `to_dict`.
+        Raises BadValue if document identifiers were not read.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks permit; raises BadValue as `to_dict`."""
+        """Return the run with only the documents that the masks permit.
+
+        Raises BadValue if document identifiers were not read.
+        """
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return whether the documents at ranks k and k + 1 of each query are tied, bool[Q]."""
+        """Return whether the documents at ranks k and k + 1 of each query have equal scores, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """Return, for each query, the number of its documents that share their score with another one, int32[Q]."""
+        """Return for each query how many of its documents share their score with another, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row if scores are compared as floats, int32[n]; None if the ranks are the same or
-        unknown."""
+        """Return the rank of each row if scores are compared as 32-bit floats, int32[n].
+
+        None if the ranks are the same, or not known.
+        """
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)
@@ -275,7 +312,7 @@ class Run:
         return float_ranks(self.ptr, close, self.docs.take(self.doc[close[0]]).strings)
 
     def refuse_nameless(self) -> None:
-        """Raise BadValue if the identifiers of some documents are not known."""
+        """Raise BadValue if document identifiers were not read."""
         if len(self.doc) and int(self.doc.min()) < 0:
             raise BadValue(
                 f"{self.name}: only the judged documents were read with their identifiers; read the whole run"
@@ -297,7 +334,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Named:
-    """The name of a run, and the rule by which it orders ties."""
+    """A name for a run, and the rule by which it orders ties."""
 
     name: str = "run"
     ties: Ties = "trec"

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from weir.argument_types import checked
 from weir.core import frames, results
 from weir.core.hooks import Hook
 from weir.core.origin import Origin
-from weir.core.query_metadata import QueryGroups
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Table
 from weir.errors import BadValue, UnknownName, WeirError
+
+if TYPE_CHECKING:
+    from weir.core.charts import Plot
+    from weir.core.query_metadata import QueryGroups
 
 # Notes beside results.
 
@@ -33,6 +36,8 @@ class Note:
     """One line."""
     details: str = ""
     """Explanation that `--notes` appends."""
+    decisive: bool = False
+    """True if the numbers say little without it, as where nothing matched; notebooks then do not fold it."""
 
     def __str__(self) -> str:
         return f"note: {self.text}"
@@ -52,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How a language model's labels enter scores beside people's judgments."""
+    """How a model's labels were used in scores that also have people's judgments."""
 
     sentence: str
     """Printed beside the table."""
@@ -64,7 +69,7 @@ class LabelUse:
     """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """Return the same use for some of the queries; the model's share is then unknown."""
+        """Return the use for some queries; the model's share of labels is then unknown."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -119,7 +124,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
     @property
     def called(self) -> str:
-        """The name shown in tables and notes."""
+        """The title if there is one, else the system's name."""
         return self.title or self.system
 
     @staticmethod
@@ -195,14 +200,22 @@ SCORE_NOTES: Hook[[Scores], tuple[Note, ...]] = Hook("notes on scores")
 SCORES_BY: Hook[[Scores, object], GroupedScores] = Hook("groups of queries")
 GROUP_TABLES: Hook[[GroupedScores], tuple[Table, ...]] = Hook("tables of groups of queries")
 GROUP_NOTES: Hook[[GroupedScores], tuple[Note, ...]] = Hook("notes on groups of queries")
+PLOT_SCORES: Hook[[Scores | GroupedScores], Plot] = Hook("charts of scores")
 MEASURE_NAME: Hook[[str], str] = Hook("names of measures")
+
+
+def known_mean(values: Float64) -> float:
+    """Return the mean of the values that are not NaN; NaN without any."""
+    known = values[~np.isnan(values)]
+    return math.fsum(known.tolist()) / len(known) if len(known) else math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
     """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives the values of a measure by query; iteration is over names.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives the values of a measure by query; iteration gives names
+    of measures.
     """
 
     measures: tuple[str, ...]
@@ -220,14 +233,14 @@ class Scores:
     """Measures whose values are logarithms."""
     conventions: str = "default"
     low: Float64 | None = None
-    """float64[M, Q]: lowest value over all orders of tied documents (`high`: the highest); NaN if unknown,
-    None if not computed. Confidence intervals are in `Row.low` and `Row.high` instead.
-    """
+    """float64[M, Q]: lowest value over all orders of ties, like `high`; NaN if unknown, None if not computed."""
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
     """(name asked for, name in `measures`) of measures asked for by an alias, such as "AP(rel=1)"."""
     judged_at_10: float = math.nan
     """Mean share of judged documents in the top 10; NaN if not known."""
+    judged: Float64 | None = None
+    """float64[Q]: that share of each query, NaN if it does not count; None if not known."""
     labels: LabelUse | None = None
     """None if all labels are people's, or taken to be."""
     remarks: tuple[Note, ...] = ()
@@ -236,7 +249,6 @@ class Scores:
     """Collection, judgments and system, which decide if scores may be combined."""
 
     def __getitem__(self, measure: object) -> MeasureScores:
-        """Return the values of a measure by query, under any of its names. Raises UnknownName if absent."""
         number = self._number(str(measure))
         return MeasureScores(
             self.measures[number], self.queries, self.values[number], float(self.mean_values()[number])
@@ -265,6 +277,10 @@ class Scores:
     def notes(self) -> tuple[Note, ...]:
         """Return the notes that `weir eval` prints: unanswered and unjudged queries, ties, conventions."""
         return SCORE_NOTES(self)
+
+    def plot(self) -> Plot:
+        """Return a chart of the means with their intervals; raises BadValue if no mean is known."""
+        return PLOT_SCORES(self)
 
     @staticmethod
     @checked
@@ -306,8 +322,10 @@ class Scores:
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of some query numbers; facts about all queries become unknown."""
+        """Return the scores of the queries at these positions. Values that describe all queries together
+        become unknown."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
+        judged = None if self.judged is None else self.judged[rows]
         return Scores(
             self.measures,
             self.queries.take(rows),
@@ -318,6 +336,8 @@ class Scores:
             low=ends[0],
             high=ends[1],
             asked=self.asked,
+            judged_at_10=math.nan if judged is None else known_mean(judged),
+            judged=judged,
             labels=None if self.labels is None else self.labels.take(rows),
             origin=self.origin,
         )
@@ -325,10 +345,10 @@ class Scores:
     def by(self, groups: object) -> GroupedScores:
         """Return the scores of each group of queries, with macro and micro means; prints as a table.
 
-        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or the path of a file
-            of queries and labels.
+        groups: "prefix:_" or "stem:-" on identifiers, {query: label}, weir.stats.QueryGroups, or the path of
+            a file of queries and labels.
 
-        Raises BadValue for a rule that finds no group, FormatError for another file.
+        Raises BadValue if no query has a group, FormatError for an invalid file.
         """
         return SCORES_BY(self, groups)
 
@@ -349,11 +369,11 @@ class Scores:
         return self.measures.index(measure)
 
     def id_order(self) -> Int64:
-        """Return the query numbers sorted by descending identifier, the order for resampling, int64[Q]."""
+        """Return the query numbers in descending order of identifiers, int64[Q], in which queries are resampled."""
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
-        """Return the values of a measure in `id_order`, float64[Q]. Raises UnknownName if absent."""
+        """Return a measure's values by descending query identifier, float64[Q]. Raises UnknownName if absent."""
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
@@ -361,7 +381,7 @@ class Scores:
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
-        """Return {measure: mean}, as `mean_values`."""
+        """Return {measure: mean over the queries for which it is defined}."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
@@ -373,7 +393,7 @@ class Scores:
         return self._means(self.values)
 
     def people_means(self) -> Float64:
-        """Return the mean of each measure by people's labels alone, float64[M]; NaN if not known."""
+        """Return the mean of each measure by only people's labels, float64[M]; NaN if not known."""
         if self.labels is None or self.labels.people is None:
             return np.full(len(self.measures), np.nan)
         return self._means(self.labels.people)
@@ -389,7 +409,7 @@ class Scores:
         return counts
 
     def movable(self) -> Int64:
-        """Return the number of queries whose value depends on the order of ties, int64[M]."""
+        """Return for each measure how many queries have a value that depends on the order of ties, int64[M]."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -397,7 +417,8 @@ class Scores:
         return counts
 
     def tie_bounds(self) -> Float64:
-        """Return (lower, upper) bound of each mean over orders of ties, float64[M, 2]; NaN if not known."""
+        """Return the (lowest, highest) mean of each measure over all orders of ties, float64[M, 2]; NaN if
+        not known."""
         if self.low is None or self.high is None:
             return np.full((len(self.measures), 2), np.nan)
         ends = np.stack(
@@ -454,17 +475,21 @@ class GroupedScores(Mapping[str, Scores]):
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return a table with a line for each group, the macro mean and all queries."""
         return GROUP_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on groups that are too small and on queries without a group."""
         return GROUP_NOTES(self)
 
+    def plot(self) -> Plot:
+        """Return a chart for each measure, with a row for each group; raises BadValue if no mean is known."""
+        return PLOT_SCORES(self)
+
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each query of each group: group, query, and the value of each measure."""
+        """Return {column: values}, a row for each query of each group: group, query, and the value of each
+        measure."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -487,7 +512,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: its exponential if the values are logarithms."""
+    """Return a mean or bound as reported: exponentiated if the values are logarithms (`geometric`)."""
     return math.exp(mean) if geometric else mean
 
 
@@ -506,7 +531,7 @@ class JudgedScores:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the marks of all queries, independent of their order."""
+        """Hash of the judgments of all queries, independent of their order."""
         text = json.dumps(sorted(self.marks.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -526,7 +551,6 @@ class SystemScores:
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables of each collection, titled by its name."""
         return tuple(
             replace(table, title=name) for name, one in self.datasets.items() for table in one.scores.tables()
         )
@@ -534,7 +558,8 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each query of each collection: dataset, query, and the value of each measure."""
+        """Return {column: values}, a row for each query of each collection: dataset, query, and the value of
+        each measure."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -17,10 +17,9 @@ _LONGEST = 1000  # characters of a name that is looked into
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return a short name for each system, all different: `dense("minilm", dtype="bf16")` becomes minilm.
 
-    A name drops its settings, and its kind if a model names it; while names are equal, differing settings
-    come back, then the kind, then the whole name. Names that are no expressions stay.
-
-    chosen: fixed labels by name.
+    chosen: {name: label} of systems with a fixed label.
+    Names lose their settings, and also their kind if they name a model. Names that become equal get back the
+    settings that differ, then the kind, then the whole name. A name that is no expression is kept.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -46,7 +45,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: name that readers are shown}: bm25 for `run("runs/bm25.trec")`, other systems' names unchanged."""
+    """Return {name: title}. The title of `run("runs/bm25.trec")` is bm25; other systems keep their name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -54,14 +53,16 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems meant by a text: by full name, else by title, short name, or path of stored rankings.
+    """Return the systems that a text means: by full name, else by title, short name, or path of stored
+    rankings.
 
-    titles: {name of a system: name that readers are shown}; "" if that is its name. A path may lack its first folders,
-    as "BM25.trec.gz".
+    titles: {name of a system: title}; "" for none.
+
+    A path may lack its first folders, as "BM25.trec.gz".
     """
     names, parts = tuple(titles), PurePath(text).parts
     short = dict(zip(names, short_names(names), strict=True))
-    files = {name: PurePath(path).parts for name in names if (path := stored_path(name))}
+    files = {name: PurePath(path).parts for name in names if (path := _stored_path(name))}
     ways = (
         {name for name in names if name == text},
         {name for name in names if titles[name] == text},
@@ -71,8 +72,7 @@ def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
     return next((found for found in ways if found), set())
 
 
-def stored_path(name: str) -> str:
-    """Return runs/bm25.trec of `run("runs/bm25.trec")`, "" of other systems."""
+def _stored_path(name: str) -> str:
     match _tree(name):
         case ast.Call(func=ast.Name(id="run"), args=[ast.Constant(value=str(path)), *_]):
             return path
@@ -128,7 +128,6 @@ def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:
 
 
 def _written(node: ast.expr) -> str:
-    """Return a part of a name as the whole name has it, with texts in double quotes."""
     try:
         return printed(ast.literal_eval(node))
     except ValueError:  # a name, a system

@@ -1,4 +1,4 @@
-"""Columns of strings, and identifiers with codes, without a Python object for each string."""
+"""Columns of strings, and numbered identifiers, without a Python object for each string."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ Int64: TypeAlias = NDArray[np.int64]
 
 
 def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
-    """Return int64[n + 1] offsets of consecutive pieces with these lengths, from 0 to the total."""
+    """Return int64[n + 1] offsets of consecutive pieces with these lengths."""
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Return the concatenated ranges begin[i]..end[i] - 1, and the i of each number, both int64."""
+    """Return (the numbers begin[i]..end[i] - 1 for all i, concatenated; the i of each), both int64."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return whether offsets run from 0 to `total` without decreasing.
-
-    Check files before compiled loops, which check no bounds; likewise with `is_permutation` and `in_range`.
-    """
+    """Return True if offsets run from 0 to `total` without decreasing. Compiled loops do not check this
+    themselves."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
@@ -116,7 +114,7 @@ def hash_strings(
 ) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    Equal on every machine and to the compiled `weir.kernels.lines.hash_bytes`. Hashes may collide: compare bytes.
+    Equal on every machine and to `weir.kernels.lines.hash_bytes`. Hashes may collide: compare the bytes.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
@@ -211,13 +209,13 @@ class Strings:
 
     @staticmethod
     def packed(values: Sequence[bytes | memoryview]) -> Strings:
-        """Return a column from UTF-8 byte strings."""
+        """Return a column of UTF-8 byte strings."""
         ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 
     @staticmethod
     def concatenated(columns: Sequence[Strings]) -> Strings:
-        """Return several columns as one, copied."""
+        """Return a copy of several columns as one."""
         pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
         lengths = np.concatenate([np.zeros(0, np.int64), *(c.lengths() for c in columns)])
         return Strings(np.concatenate([np.zeros(0, np.uint8), *pieces]), offsets(lengths))
@@ -281,7 +279,7 @@ _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Sorted 64-bit hashes of strings and the positions of the strings."""
+    """Sorted 64-bit hashes of strings, with the position of each string, for look-up."""
 
     hashes: NDArray[np.uint64]
     positions: Int32
@@ -342,7 +340,7 @@ class Ids:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ids):
             return NotImplemented
-        return self is other or (len(self) == len(other) and self.tolist() == other.tolist())
+        return self is other or (len(self) == len(other) and _all_equal(self.strings, other.strings))
 
     __hash__ = object.__hash__
 
@@ -368,6 +366,8 @@ class Ids:
         if len(strings) > _BLOCK_IDENTIFIERS:  # so that intermediate arrays stay in the cache
             cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
             return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK_IDENTIFIERS)) for cut in cuts])
+        if len(strings) == len(self) and _all_equal(self.strings, strings):  # as for files of one collection
+            return np.arange(len(self), dtype=np.int32)
         code = np.full(len(strings), -1, np.int32)
         if len(self) == 0 or len(strings) == 0:
             return code
@@ -393,7 +393,10 @@ class Ids:
         return code
 
     def code(self, name: object, of: str) -> int:
-        """Return the number of an identifier; raises UnknownName, with `of` as the noun."""
+        """Return the number of an identifier; raises UnknownName.
+
+        of: its kind in the message, such as "query of this run".
+        """
         code = int(self.codes([str(name)])[0])
         if code < 0:
             raise UnknownName(of, str(name), self[:_SUGGESTED])
@@ -408,7 +411,7 @@ class Ids:
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones reversed."""
+    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones reversed, int64[n]."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -432,6 +435,13 @@ def descending_bytes(strings: Strings) -> Int64:
     return order[::-1]
 
 
+def _all_equal(a: Strings, b: Strings) -> bool:
+    return (
+        np.array_equal(a.ptr - a.ptr[0], b.ptr - b.ptr[0])
+        and np.array_equal(a.data[a.ptr[0] : a.ptr[-1]], b.data[b.ptr[0] : b.ptr[-1]])
+    )  # fmt: skip
+
+
 def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     lengths = a.lengths()
     same = np.asarray(lengths == b.lengths(j))
@@ -447,7 +457,10 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def count_equal(data: Bytes, start: Int64, length: Int64, strings: Strings) -> int:
-    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i, by length and hash."""
+    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i of `strings`.
+
+    Strings of equal length and hash count as equal.
+    """
     at = np.flatnonzero((length == strings.lengths()) & (length > 0))
     for end in (0, -1):  # the first and the last byte leave few to be hashed
         own, other = (

@@ -1,4 +1,4 @@
-"""The subject of an audit: a collection with its judgments and runs; any part may be missing."""
+"""What an audit checks: a collection with its judgments and runs; any part may be missing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TokenLimit:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Queries, and judgments if there are any, that systems may have been trained on."""
+    """Queries, and perhaps judgments, that systems may have been trained on."""
 
     name: str
     queries: Queries
@@ -70,7 +70,7 @@ class Subject:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that are present, such as "corpus"; judgments without queries are absent."""
+        """The names of the parts that are there, such as "corpus"; judgments only count with queries."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -80,7 +80,7 @@ class Subject:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The judged queries, or all queries without judgments; raises BadValue without queries."""
+        """The judged queries, or all queries if there are no judgments; raises BadValue without queries."""
         queries = self.need_queries()
         if self.qrels is None or not len(self.qrels):
             return queries
@@ -88,7 +88,7 @@ class Subject:
 
     @property
     def queries_called(self) -> str:
-        """ "judged queries", or "queries" without judgments: how sentences call `judged_queries`."""
+        """Words for `judged_queries` in sentences: "judged queries", or "queries" without judgments."""
         return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property

@@ -1,10 +1,7 @@
-"""Tables as values: cells with marks and sentences; and their only writers, for terminals, CSV, Markdown, LaTeX
-and HTML.
-"""
+"""Tables as values: cells with marks, and sentences; and their output to terminals, CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +9,7 @@ from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
 from weir.core.colours import ANY_PAGE, INKS, STYLES
+from weir.core.rounding import counted
 from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
@@ -24,16 +22,21 @@ _STYLE = """\
 .weir-table caption{text-align:left;font-weight:650;padding:4px 0;white-space:nowrap}
 table.weir-table.weir-table :is(th,td){padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
 background:none;text-align:left;font-weight:400;vertical-align:top}
-table.weir-table.weir-table thead th[colspan="2"]{text-align:center}
-table.weir-table.weir-table thead th{border-bottom:1.5px solid rgba(128,128,128,.9);\
+table.weir-table.weir-table thead :is(th,td){border-bottom:1.5px solid rgba(128,128,128,.9);\
 vertical-align:bottom;font-weight:600}
-table.weir-table.weir-table .weir-number{text-align:right;white-space:nowrap}
+table.weir-table.weir-table .weir-number{text-align:right}
+table.weir-table.weir-table td.weir-number{white-space:nowrap}
 table.weir-table.weir-table td.weir-number:has(+.weir-marks){padding-right:4px}
 .weir-table .weir-marks{font-size:85%;white-space:nowrap;opacity:.85}
 table.weir-table.weir-table .weir-best{font-weight:700}
 .weir-table .weir-better{color:BETTER}
 .weir-table .weir-worse{color:WORSE}
 .weir-note.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
+@media screen{
+.weir-frame{overflow-x:auto}
+.weir-frame::-webkit-scrollbar{height:10px}
+.weir-frame::-webkit-scrollbar-thumb{background:rgba(128,128,128,.6);border-radius:5px}
+}
 @media print{
 table.weir-table.weir-table{font-size:85%}
 table.weir-table.weir-table :is(th,td){padding:2px 8px 2px 0}
@@ -43,11 +46,11 @@ table.weir-small-print.weir-small-print .weir-number{white-space:normal}
 .weir-table caption{white-space:normal}
 }
 </style>""".replace("BETTER", ANY_PAGE["better"]).replace("WORSE", ANY_PAGE["worse"])
-_SPAN = ' colspan="2"'
+_UNDER_VALUES = "<td></td>"  # above marks and intervals, so that the name stands above the values
 _PAGE = (
     "<style>\n:root{color-scheme:light dark}\nbody{font:15px/1.5 Inter,system-ui,sans-serif;margin:24px;"
     f"background:{INKS['paper'][0]};color:{INKS['ink'][0]}}}\n@media (prefers-color-scheme:dark){{"
-    f"body{{background:{INKS['paper'][1]};color:{INKS['ink'][1]}}}}}\n.weir-frame{{overflow-x:auto}}\n</style>"
+    f"body{{background:{INKS['paper'][1]};color:{INKS['ink'][1]}}}}}\n</style>"
 )
 
 
@@ -75,7 +78,7 @@ class Cell:
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A title, a header, rows, and sentences above and below; without a header only sentences."""
+    """A table: title, header and rows, with sentences above and below; without a header only sentences."""
 
     title: str
     header: tuple[str, ...]
@@ -102,6 +105,8 @@ class Table:
     """Summary to click on in HTML; "" shows the table at once."""
     commands: tuple[str, ...] = ()
     """Lines to paste into a terminal, above the body."""
+    leading: int | None = None
+    """Column that HTML shows right after the keys, such as a mean over the others, where no screen cuts it off."""
     turned: Table | None = None
     """The table with rows and columns exchanged, used in a terminal if that makes fewer tables."""
 
@@ -112,8 +117,11 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return the rows as cells for a terminal, marked: * for the best, triangles for verdicts, letters for groups,
-        and then `more`."""
+        """Return rows of cells for a terminal: text, * for the best, triangles for verdicts, letters of
+        groups, `more`.
+
+        colour: return styled cells.
+        """
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -138,8 +146,8 @@ class Table:
         """Return the table for a terminal of this width in columns; None is unbounded."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
-        parts = [paragraph(self.title, width)] if self.title else []
-        body = [paragraph(line, width, self.hang) for line in self.above] if self.above else []
+        parts = [_paragraph(self.title, width)] if self.title else []
+        body = [_paragraph(line, width, self.hang) for line in self.above] if self.above else []
         body += [*(f"    {printable(line)}" for line in self.commands), *([""] if self.commands else [])]
         if self.header:
             lines, indent = self.lines(colour), " " * self.indent
@@ -158,12 +166,16 @@ class Table:
         if body:
             parts.append("\n".join(body))
         if self.notes:
-            parts.append("\n".join([paragraph(note, width, self.hang) for note in self.notes]))
+            parts.append("\n".join([_paragraph(note, width, self.hang) for note in self.notes]))
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of blocks, one below another, into which the table splits within a width."""
-        return _layout_blocks(self.lines(), width, self.keys)
+        """Return how many blocks, one below another, the table takes to fit a width."""
+        if width is None:
+            return 1
+        room = max(width, _NARROWEST)
+        least = _least_widths(_printable_cells(self.lines())[0], self.keys, room)
+        return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
         """Return comma-separated values: the header, then the numbers or texts of cells without marks."""
@@ -188,7 +200,8 @@ class Table:
     def latex(self) -> str:
         """Return a LaTeX tabular for the packages booktabs and, with verdicts, amssymb.
 
-        Bold is best, underlined second; superscripts are verdicts and letters; sentences become comments.
+        The best value is bold, the second is underlined, superscripts are verdicts and letters, and sentences
+        are comments.
         """
         above, notes = ([f"% {_latex_escaped(line.strip())}" for line in part if line]
                         for part in ((self.title, *self.above, *self.commands), map(_in_bold, self.notes)))  # fmt: skip
@@ -216,18 +229,18 @@ class Table:
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _characters(self) -> int:
-        columns = zip(
-            self.header, *([cell.text + cell.more for cell in row] for row in self.rows), strict=True
-        )
-        return sum(2 + max(map(len, column)) for column in columns)
-
     def html(self) -> str:
         """Return an HTML table with its style, for a notebook or a page; text colour is inherited."""
         return f"{_STYLE}\n{self.html_body()}"
 
     def html_body(self) -> str:
         """Return the table and the sentences as HTML without a style."""
+        if self.leading is not None:
+            others = [i for i in range(self.keys, len(self.header)) if i != self.leading]
+            order = [*range(self.keys), self.leading, *others]
+            cells = tuple(tuple(row[i] for i in order) for row in self.rows)
+            names = tuple(self.header[i] for i in order)
+            return replace(self, header=names, rows=cells, leading=None).html_body()
         above = [_notes_html(line for line in self.above if line)] if any(self.above) else []
         title = [f"<p><strong>{html_escaped(self.title)}</strong></p>"] if self.title else []
         if self.commands:  # the title goes above the commands
@@ -246,7 +259,7 @@ class Table:
         )
         numbers = [i for i in self.numbers if not _are_prose(row[i].text for row in self.rows)]
         head = "".join(
-            f"<th{_class(i in numbers)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
+            f"<th{_class(i in numbers)}><bdi>{html_escaped(name)}</bdi></th>{_UNDER_VALUES * spans}"
             for i, (name, spans) in enumerate(zip(self.header, wide, strict=True))
         )
         rows = [
@@ -256,7 +269,9 @@ class Table:
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title and not self.commands else ""
-        kind = "weir-table weir-small-print" if self._characters() > _ON_PAPER else "weir-table"
+        texts = zip(self.header, *([c.text + c.more for c in row] for row in self.rows), strict=True)
+        characters = sum(2 + max(map(len, column)) for column in texts)
+        kind = "weir-table weir-small-print" if characters > _ON_PAPER else "weir-table"
         table = f'<table class="{kind}">{caption}<thead><tr>{head}</tr></thead><tbody>'
         body = ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>"]
         whole = "\n".join([*above, *body, _notes_html(map(_in_bold, self.notes))])
@@ -265,7 +280,6 @@ class Table:
 
 _ON_PAPER = 90
 """Characters of a row that a sheet holds; letters of longer ones are smaller in print."""
-_NOTES_SHOWN = 3  # below a result in a notebook; more are folded
 FIRST, _EXCERPT = 10, 80
 """Rows, and characters of a text in them, that the beginning of a value shows."""
 
@@ -279,7 +293,7 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table of lines of cells, the first line as header; arguments as the fields of `Table`."""
+    """Return a table from lines of cells, the first line as header; other arguments are fields of `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
@@ -287,7 +301,10 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return the first ten rows of aligned columns as a table; `count` is the number of all rows."""
+    """Return the first ten rows of aligned columns as a table.
+
+    count: number of all rows, which a sentence below states.
+    """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
         [f"{c:.4f}" if isinstance(c, float) else excerpt(" ".join(str(c).split()), _EXCERPT) for c in row]
@@ -303,12 +320,12 @@ def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) 
 
 
 def folded_html(summary: str, inside: str) -> str:
-    """Return HTML folded below a summary that opens on a click."""
+    """Return HTML that shows `summary`, and after a click `inside`."""
     return f"<details><summary>{html_escaped(summary)}</summary>\n{inside}\n</details>"
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return the text, or its first `most` characters, cut at a word if possible."""
+    """Return at most `most` characters of the text, cut at the end of a word if possible."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -320,7 +337,7 @@ def _in_bold(note: str) -> str:
 
 
 def sentences(*lines: str) -> Table:
-    """Return a table of sentences without columns."""
+    """Return a table that consists of sentences, without columns."""
     return Table("", (), (), lines)
 
 
@@ -332,9 +349,11 @@ def tables_as_text(
     title: str = "results",
     notes: Sequence[object] = (),
 ) -> str:
-    """Return tables one below another as text, markdown, latex, csv or a whole page of html.
+    """Return tables one below another.
 
-    width, colour, notes: for text.
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page).
+    width, colour: used in text only.
+    notes: below the tables in text, comments in LaTeX; other forms have none.
     title: of the HTML page.
 
     Raises UnknownName for another form.
@@ -350,11 +369,13 @@ def tables_as_text(
         case "markdown":
             return "\n\n".join(one.markdown() for one in tables)
         case "latex":
-            return "\n\n".join(one.latex() for one in tables)
+            parts = [("\n\n" if one.header else "\n") + one.latex() for one in tables]
+            return "".join([*parts, *(f"\n% {' '.join(str(note).split())}" for note in notes)]).lstrip("\n")
         case "csv":
             return "\n\n".join(one.csv() for one in tables if one.header)
         case "html":
-            return _html_page(title, tables)
+            head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html_escaped(title)}</title>'
+            return "\n".join([head, _PAGE, _STYLE, *(table.html_body() for table in tables), "</html>"])
     raise UnknownName("form of tables", form, {"text", "markdown", "latex", "csv", "html"})
 
 
@@ -363,23 +384,18 @@ def _notes_html(notes: Iterable[str]) -> str:
 
 
 def _aligned_html(lines: Iterable[str], hang: int) -> str:
-    """Return lines whose parts are aligned by blanks, wrapped below their last part."""
     look = f"white-space:pre-wrap;margin:0;padding-left:{hang}ch;text-indent:-{hang}ch"
     return "\n".join(f'<pre style="{look}">{html_escaped(line)}</pre>' for line in lines)
 
 
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
-    """Return tables and notes as HTML with one style, as notebooks show a result."""
+    """Return tables and notes as HTML with one style, as notebooks show a result: notes that are not decisive
+    are folded."""
     parts = [table.html_body() for table in tables]
-    below = _notes_html(map(str, notes))
-    if len(notes) > _NOTES_SHOWN:
-        below = folded_html(f"{len(notes)} notes", below)
-    return "\n".join(part for part in (_STYLE, *parts, below) if part)
-
-
-def _html_page(title: str, tables: Sequence[Table]) -> str:
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html_escaped(title)}</title>'
-    return "\n".join([head, _PAGE, _STYLE, *(table.html_body() for table in tables), "</html>"])
+    shown = [note for note in notes if getattr(note, "decisive", False)]
+    rest = [note for note in notes if note not in shown]
+    below = folded_html(counted(len(rest), "note"), _notes_html(map(str, rest))) if rest else ""
+    return "\n".join(part for part in (_STYLE, *parts, _notes_html(map(str, shown)), below) if part)
 
 
 def _number(text: str) -> float | str:
@@ -405,7 +421,6 @@ def _markdown(cell: Cell) -> str:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """Return a row of a tabular; a first [ or * is protected by {} from being read as an argument."""
     row = " & ".join(cells) + r" \\"
     return "{}" + row if row.lstrip().startswith(("[", "*")) else row
 
@@ -414,7 +429,6 @@ _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def _latex(cell: Cell, number: bool) -> str:
-    """Return a cell; in a `number`, hyphens before digits become minus signs."""
     text = _MINUS.sub("$-$", _latex_escaped(cell.text)) if number else _latex_escaped(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best and text else rf"\underline{{{text}}}" if cell.second else text
     letters = rf"\mathrm{{{cell.letters}}}" if cell.letters else ""
@@ -424,8 +438,9 @@ def _latex(cell: Cell, number: bool) -> str:
 
 
 def _html(cell: Cell, number: bool, wide: bool) -> str:
-    """Return a cell; marks form a cell of their own, so that digits stay aligned."""
     text = f"<bdi>{html_escaped(cell.text)}</bdi>"
+    if cell.best:  # by an element too: a notebook that is not trusted drops style sheets
+        text = f"<b>{text}</b>"
     if cell.inside:
         text = f"<details><summary>{text}</summary>{'<br>'.join(map(html_escaped, cell.inside))}</details>"
     number_cell = f"<td{_class(number, cell.best)}>{text}</td>"
@@ -462,6 +477,7 @@ _LATEX = {
 _WORDS = re.compile(r"[^\W\d_]{3}")
 _TO_QUOTE = frozenset(',"\n\r')
 _MARKDOWN = frozenset("\\`*_[]<>|#&~$")
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _LINK = re.compile(
     r"(?<=:)//|(?<=www)\.|(?<!\w)@(?=\w)", re.IGNORECASE
 )  # parts that turn text into a link or a mention
@@ -470,7 +486,8 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 
 def csv_cell(value: object) -> object:
-    """Return a value as a CSV cell; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """Return a value for a cell of a CSV file. Text that a spreadsheet would run as a formula gets an
+    apostrophe before it."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -479,7 +496,7 @@ def csv_cell(value: object) -> object:
 
 
 def cell_text(cell: str) -> str:
-    """Return the text from which `csv_cell` made a cell."""
+    """Return the original text of a cell that `csv_cell` made."""
     return cell[1:] if cell[:1] == "'" and cell.lstrip("'").startswith(_FORMULAS) else cell
 
 
@@ -497,14 +514,14 @@ def _latex_escaped(text: str) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    """Return text escaped for a cell of a Markdown table, so that it makes no format or link."""
+    """Return text escaped for a cell of a Markdown table, so that it forms no markup or link."""
     text = "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
     return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
 
 def html_escaped(text: str, lines: bool = False) -> str:
     """Return text escaped for HTML content and attributes; `lines` keeps line breaks, for `<pre>`."""
-    return html.escape(printable_text(text) if lines else printable(text))
+    return (printable_text(text) if lines else printable(text)).translate(_HTML)
 
 
 # The layout of a terminal: wrapped, and set below one another, where columns do not fit its width.
@@ -546,13 +563,13 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return rows of text in aligned columns under a header; the last `right` columns before the `tail` are
-    right-aligned.
+    """Return rows of text in aligned columns under a header.
 
-    Cells wider than their column are wrapped; columns that still do not fit go to further tables below, each
-    with the first `keys` columns again.
+    right, tail: the last `right` columns before the last `tail` are right-aligned.
+    width: in terminal columns, None for no limit.
 
-    width: in terminal columns; None is unbounded.
+    Cells wider than their column are wrapped; columns that do not fit go to further tables below, each
+    beginning with the first `keys` columns.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -569,21 +586,13 @@ def columns(
     return "\n\n".join(tables)
 
 
-def _layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: int = 1) -> int:
-    if width is None:
-        return 1
-    room = max(width, _NARROWEST)
-    return len(_blocks(_least_widths(_printable_cells(lines)[0], keys, room), keys, room))
-
-
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
     """Return whether the cells fit side by side in the width without wrapping."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
-def paragraph(text: str, width: int | None, hang: int | None = None) -> str:
-    """Return a text in lines of `width` columns, one line for None; `hang` is the indent of later lines."""
+def _paragraph(text: str, width: int | None, hang: int | None = None) -> str:
     if width is None:
         return printable(text)
     indent = len(text) - len(text.lstrip(" ")) + _GAP if hang is None else hang

@@ -1,4 +1,4 @@
-"""Test collections: catalogue, loading, fetching, and cards, each imported when it is first used."""
+"""Test collections: their catalogue, loading, download and counts. Modules are imported on first use."""
 
 from weir.lazy_names import lazy_names
 

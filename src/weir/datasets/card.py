@@ -1,4 +1,4 @@
-"""The card of a collection: counts of its documents, queries and judgments."""
+"""Counts of a collection's documents, queries and judgments (its card)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DuplicateGroups:
 
     @property
     def rows(self) -> int:
-        """Number of rows that share their text."""
+        """Number of rows in groups, the first of each included."""
         return int(np.count_nonzero(self.number >= 0))
 
     @property
@@ -63,7 +63,10 @@ def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
 
 
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
-    """Return the rows whose texts, after `form` if given, are equal in every column; empty texts count."""
+    """Return groups of rows whose texts are equal in every column.
+
+    form: maps a text to the form that is compared, by default the text itself. Empty texts count.
+    """
     # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
@@ -126,7 +129,7 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return the counts of the queries' metadata; without a corpus no document counts as absent."""
+    """Return the counts of the queries' metadata. Without a corpus no listed document counts as absent."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -225,10 +228,12 @@ def card_of(
     qrels: Mapping[str, Qrels],
     split: str,
 ) -> CollectionCard:
-    """Return the counts of a collection; reads every document once, in batches.
+    """Return the counts of a collection. Reads every document once, in batches.
 
-    queries: of all splits.
+    entry: its entry in the catalogue.
+    queries: the queries of all splits.
     qrels: judgments of each split.
+    split: the split to describe.
     """
     parts = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
     corpus = Corpus.of({}) if store is None else store.corpus
@@ -395,7 +400,7 @@ JUDGMENTS_CARDS = ResultKind(
 
 
 def judgments_table(card: JudgmentsCard) -> Table:
-    """Return a table of judgments without a collection, with a row for each kind of fact."""
+    """Return a table of the counts of judgments without a collection."""
     irrelevant = "a relevant document" if _above(card) == "relevant" else "a document above 0"
     lines = [
         [card.name, "judgments alone"],
@@ -411,12 +416,12 @@ def judgments_table(card: JudgmentsCard) -> Table:
 
 
 def queries_shown(number: int) -> str:
-    """Return a number of queries in words."""
+    """Return a number of queries as words, such as "300 queries"."""
     return f"{number:,} {'query' if number == 1 else 'queries'}"
 
 
 def lists_shown(card: ListsCard, queries: int) -> str:
-    """Return the numbers of listed documents and of queries with a list, in words."""
+    """Return the mean length of lists, and the number of queries with a list, as words; "" without lists."""
     if not card.queries:
         return ""
     mean = count(card.documents / card.queries, 1)

@@ -1,19 +1,20 @@
-"""The catalogue of collections: one TOML file of facts for each, read on demand."""
+"""The catalogue of collections: one TOML file of facts for each, read when it is needed."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from weir.core.rounding import count
 from weir.errors import UnknownName
+from weir.files.text_files import read_toml
 from weir.settings import settings
+
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Entry:
     def path(self) -> Path:
         """Folder of the collection, which need not exist."""
         if self.embedded:
-            return Path(str(files("weir.datasets") / self.folder))
+            return _HERE / self.folder
         return settings().home / "datasets" / self.folder
 
     @property
@@ -112,7 +113,8 @@ def is_group(name: str) -> bool:
 
 
 def catalogued(name: str) -> str:
-    """Return the catalogue's name of a collection, "" if it has none; birco/relic is birco-relic."""
+    """Return the name of a collection as the catalogue writes it (birco/relic is birco-relic); "" for an
+    unknown one."""
     if name in _stems("catalog"):
         return name
     of, _, member = name.partition("/")
@@ -122,7 +124,7 @@ def catalogued(name: str) -> str:
 
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
-    """Return {(documents, judged queries, judgments): collection} of BIRCO's sets with known counts."""
+    """Return {(documents, judged queries, judgments): name} of the BIRCO collections whose counts are known."""
     pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:
@@ -140,7 +142,7 @@ def members(name: str) -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Entry:
-    """Return the entry of a name in the form of `catalogued`; raises UnknownName."""
+    """Return the catalogue's entry of a collection; raises UnknownName."""
     official = catalogued(name)
     if not official:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
@@ -162,7 +164,8 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue's collection that a reference copies (hf:mteb/scifact: scifact), else the reference."""
+    """Return the catalogue's name of the collection that a reference copies (hf:mteb/scifact: scifact), else
+    the reference."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -184,10 +187,10 @@ def _copies() -> dict[str, str]:
 def other_counts(
     name: str, queries: int | None, documents: int | None = None, grades: Mapping[float, int] | None = None
 ) -> tuple[tuple[str, float, float], ...]:
-    """Return (counted thing, number here, published number) of each count that differs; () for an unknown
-    name.
+    """Return (count's name, own number, published number) for each count that differs; () for an unknown collection.
 
-    queries: judged ones; None if not known.
+    queries: number of judged queries, None if not known.
+    grades: {grade: number of judgments}.
     """
     name = original(name)
     if name not in collection_names():
@@ -207,12 +210,18 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return whether a counted thing of `other_counts` decides scores, as judgments of grade 0 do not."""
+    """Return whether a count affects scores; only that of judgments of grade 0 does not.
+
+    what: the count's name, as `other_counts` returns it.
+    """
     return not what.endswith((" -2", " -1", " 0"))
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return the sentence on a collection with these `other_counts`."""
+    """Return a sentence on how a collection differs from the published one.
+
+    differences: result of `other_counts`.
+    """
     shown = "; ".join(f"{what}: {count(here)}, published {count(there)}" for what, here, there in differences)
     return f"this is not {name} as it was published: {shown}"
 
@@ -223,10 +232,10 @@ def entries() -> list[Entry]:
 
 
 def _facts(path: str) -> dict[str, Any]:
-    return tomllib.loads((files("weir.datasets") / path).read_text(encoding="utf-8"))
+    return read_toml(_HERE / path, "an entry of the catalogue")
 
 
 @cache
 def _stems(folder: str) -> frozenset[str]:
-    entries = (files("weir.datasets") / folder).iterdir()
+    entries = (_HERE / folder).iterdir()
     return frozenset(f.name.removesuffix(".toml") for f in entries if f.name.endswith(".toml"))

@@ -1,4 +1,4 @@
-"""Download of catalogue collections from the first source that has them complete."""
+"""Download of catalogue collections, from the first source that has all files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from weir.argument_types import checked
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
-from weir.datasets.load import Dataset, catalogue_name, how_to_obtain, load_group, of_reference
-from weir.datasets.references import is_reference, materialize, named_split, source
+from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
+from weir.datasets.names import catalogue_name, is_reference, named_split
+from weir.datasets.references import materialize, source
 from weir.errors import DownloadError, DownloadWarning, WeirError, user_level
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
@@ -31,9 +32,9 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash of documents, judged queries and judgments of a split; reads every document.
+    """Return a hash of documents, judged queries and judgments of a split. Reads every document.
 
-    Order, white space, metadata and unjudged queries do not count.
+    Order, white space, metadata and unjudged queries do not change it.
     """
 
     def document_rows() -> Iterator[tuple[str, ...]]:
@@ -71,15 +72,14 @@ def content_of(dataset: Dataset) -> str:
 
 @checked
 def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
-    """Download, verify and unpack a collection, or every member of a group, and build its store.
+    """Download, verify and unpack a collection, or every member of a group, and return the datasets.
 
-    name: in the catalogue, or a reference such as hf:mteb/nfcorpus.
+    name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
-
-    A collection that is on this machine is not fetched again, except a reference with a newer commit. A
-    catalogue collection comes from its archive or, with a DownloadWarning, from a copy of equal content.
-    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence it
-    says how to obtain it.
+    A collection that is on this machine is not downloaded again, except a reference with a newer commit. If
+    the archive of a catalogue collection is not available, a copy of equal content is used, with a
+    DownloadWarning. Raises UnknownName, or DownloadError with the reason of each source; for a collection
+    under licence it says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -101,11 +101,11 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Fetch the catalogue collections among these names, and members of groups, that are not on this machine.
+    """Download the catalogue collections, and members of groups, that are not on this machine.
 
     progress: called with (name of the step, amount done, total).
 
-    Raises as `fetch`.
+    Raises UnknownName, or DownloadError with the reason of each source.
     """
     for given in names:
         name, _ = named_split(given)

@@ -27,12 +27,13 @@ from weir.core.tables import table_of
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
-from weir.datasets.references import Materialized, is_reference, materialize, named_split
+from weir.datasets.names import catalogue_name, is_reference, named_split
+from weir.datasets.references import Materialized, materialize
 from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName, user_level
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
-from weir.files.layouts import CollectionLayout, find_layout, left_out, subset_of
-from weir.files.paths import path_of, refuse_empty
+from weir.files.layouts import CollectionLayout, find_layout, left_out
+from weir.files.paths import path_of, refuse_empty, subset_of
 from weir.files.query_files import read_groups
 from weir.files.records import OwnFolder, read_judgments, read_queries, write_collection
 from weir.files.text_files import Watch, unwatched
@@ -42,10 +43,10 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries with the metadata that holds in this split.
+    """Return the queries with the metadata that holds for the judged split.
 
-    candidates: "judged" if only the judged documents of a query are its candidates.
-    instruction: the collection's, for queries without their own if others have one.
+    candidates: "judged" if only the documents judged for a query may be ranked.
+    instruction: the collection's, for queries without one of their own if others have one.
     """
     metadata = queries.metadata
     if candidates == "judged":
@@ -70,7 +71,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries, each restricted to the documents that fit its own filter.
+    """Return the queries, each with its filter replaced by the documents that pass it.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -82,7 +83,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without unanswerable queries, which count in no mean."""
+    """Return the judgments without unanswerable queries, which no mean counts."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -107,7 +108,7 @@ def unanswerable_queries(queries: Queries) -> list[str]:
 class Dataset:
     """A test collection: documents, the judged queries of one split, and their judgments.
 
-    Each part is read on first use, and may then raise FormatError.
+    Each part is read on first use, which raises FormatError for a malformed file.
     """
 
     name: str
@@ -130,7 +131,7 @@ class Dataset:
     @staticmethod
     @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """Return `weir.load(name, split, watch)`."""
+        """Return a collection by its catalogue name, path or reference; the same as `weir.load`."""
         return load(name, split, watch)
 
     @staticmethod
@@ -145,16 +146,17 @@ class Dataset:
     ) -> Dataset:
         """Return a collection made from values in memory.
 
-        corpus: a Corpus, {id: text}, {id: {"title": ..., "text": ...}}, or a frame or list of dicts with such columns.
-        queries: Queries, {id: text}, {id: {"text": ..., "instruction": ..., "lang": ...}}, see docs/collections.md, or
-            a frame or list of dicts with such columns.
+        corpus: a Corpus, {id: text}, {id: {"title": ..., "text": ...}}, or a frame or list of dicts with such
+            columns.
+        queries: Queries, {id: text}, {id: {"text": ..., "instruction": ..., "lang": ...}}, see
+            docs/collections.md, or a frame or list of dicts with such columns.
         qrels: judgments as `weir.evaluate` takes them.
-        name: of the collection.
-        candidates: the only documents that may be ranked, by query.
-        excluded: documents that may not be ranked, by query.
+        candidates: {query: the only documents that may be ranked}.
+        excluded: {query: documents that may not be ranked}.
 
-        Its files are in a temporary folder that is deleted with it. Raises BadValue for malformed documents,
-        queries or judgments, for no document or no judged query, and for lists of an unknown query.
+        The files are in a temporary folder that is deleted with the collection. Raises BadValue for malformed
+        documents, queries or judgments, for no document or no judged query, and for lists of an unknown
+        query.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         query_set = queries if isinstance(queries, Queries) else Queries.of(queries)
@@ -194,7 +196,7 @@ class Dataset:
 
     @property
     def self_match(self) -> str:
-        """ "drop" or "keep": the treatment of a document with the query's own id."""
+        """ "drop" if a document with the query's own id is removed from rankings, else "keep"."""
         return self.layout.self_match or (self.entry.self_match if self.entry else "keep")
 
     @property
@@ -233,9 +235,9 @@ class Dataset:
 
     @cached_property
     def all_queries(self) -> Queries:
-        """The queries of every split, judged or not, in file order, with metadata as in the file.
+        """The queries of every split, judged or not, in file order, with the metadata of the file.
 
-        Without documents and queries: the judged ones, without texts.
+        If the collection has only judgments: the judged queries, without texts.
         """
         if self.undocumented and self.layout.queries is None:
             return Queries.of(dict.fromkeys(self._judgments.queries.tolist(), ""))
@@ -243,7 +245,7 @@ class Dataset:
 
     @cached_property
     def queries(self) -> Queries:
-        """The judged queries of this split and its unanswerable ones, in file order; all if `unjudged`."""
+        """The judged queries of this split and its unanswerable ones, in file order; all queries if `unjudged`."""
         queries = self.settled_queries
         if self.unjudged:
             return queries
@@ -254,7 +256,7 @@ class Dataset:
 
     @cached_property
     def settled_queries(self) -> Queries:
-        """The queries of every split, judged or not, with the metadata that holds in this split."""
+        """The queries of every split, judged or not, with the metadata that holds for this split."""
         queries = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         restricted = queries.metadata is not None and queries.metadata.filter is not None
         return filtered(queries, self.corpus) if restricted and self.layout.documents is not None else queries
@@ -277,14 +279,23 @@ class Dataset:
         return replace(read_judgments(self.layout.need_qrels(self.split)), name=self.name)
 
     @property
+    def judgments_given(self) -> Path | Qrels:
+        """The file of this split's judgments, or what it holds if it is in an archive."""
+        part = self.layout.need_qrels(self.split)
+        return part.path if part.member is None else read_judgments(part)
+
+    @property
     def groups(self) -> dict[str, Strings]:
-        """{column: label of each of `queries`, "" for none} of the columns that group queries."""
+        """{column: label of each of `queries`, "" for none}, for the columns that group queries."""
         metadata = self.queries.metadata
         return {} if metadata is None else dict(metadata.groups)
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of this split, also of unknown documents and queries, without unanswerable queries."""
+        """The judgments of this split, without those of unanswerable queries.
+
+        They may name documents and queries that the collection lacks.
+        """
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)
@@ -322,12 +333,12 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of documents, judged queries and judgments."""
+        """Hash of documents, judged queries and judgments, which identifies stored results."""
         return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
     def card(self) -> CollectionCard:
-        """The facts that `weir data stats` shows, for the parts that are present; reads every document."""
+        """The counts that `weir data stats` shows, for the parts that are present. Reads every document."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -343,26 +354,27 @@ class Dataset:
 
 @checked
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-    """Return a collection by its catalogue name, path, or reference. Catalogue collections are never
+    """Return a collection by its catalogue name, path or reference. Catalogue collections are never
     downloaded.
 
     name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
         reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
-    split: whose judgments. By default the one in the name, as in `scifact:train`, else the catalogue's,
-        `test`, or the only one.
+    split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
+        catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
-
-    Warns (LossWarning) each time an import left out rows. Raises UnknownName for neither a name nor a path,
-    and DownloadError for a collection that is not here (saying how to get it) or a reference that cannot be
-    fetched. Raises FormatError for a path without a collection, BadValue for a group.
+    Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
+    a name nor a path, and DownloadError for a collection that is not on this machine (saying how to get it)
+    or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
+    a group.
     """
     return _opened(name, split, watch)
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load`, without network access and writing, also without judgments or documents.
+    """Return a collection as `load` does, but without network access or writing; judgments or documents may
+    be missing.
 
-    Raises as `load`, and DownloadError for anything that would have to be downloaded.
+    Raises DownloadError for anything that would have to be downloaded, and the other errors of `load`.
     """
     # The name may come from somebody else, as in the record of a result.
     if str(name).startswith(("//", "\\\\")):
@@ -372,7 +384,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, marked as unjudged if it has no judgments and none are needed.
+    """Return the dataset, with `unjudged` set if it has no judgments.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -387,7 +399,7 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def without_documents(dataset: Dataset) -> Dataset:
-    """Return the dataset, marked as undocumented if it has no file of documents; stored rankings can still be
+    """Return the dataset with `undocumented` set if it has no file of documents. Stored rankings can still be
     scored."""
     return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
 
@@ -436,38 +448,13 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
     return _dataset(layout.name or stem, layout, split or layout.default_split())
 
 
-def catalogue_name(name: str | Path) -> str:
-    """Return the catalogue's name for a bare word, "" for anything else; an existing path wins over birco/relic."""
-    if not isinstance(name, str):
-        return ""
-    official = catalogue.catalogued(name)
-    return official if official == name or not path_of(name or ".").exists() else ""
-
-
-def names_collection(given: object) -> bool:
-    """Return True if `given` is a dataset, or the name or path of a collection, rather than a file of judgments."""
-    # Catalogue names, references, folders, zips and TOML files, also with a split or part appended.
-    if not isinstance(given, (str, os.PathLike)):
-        return isinstance(given, Dataset)
-    if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):
-        return True
-    path = path_of(given)
-    if path.exists():
-        return path.is_dir() or (path.is_file() and path.suffix in (".zip", ".toml"))
-    place, subset = subset_of(path)
-    if subset:
-        return place.is_dir() or place.suffix == ".zip"
-    name, split = named_split(given) if isinstance(given, str) else ("", None)
-    return split is not None and names_collection(name)
-
-
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
     """Return a hash of the hashes of documents, judged queries and judgments."""
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """Return the dataset of a fetched collection; `split` None is the default one. Raises FormatError."""
+    """Return the dataset of a downloaded or imported collection; raises FormatError for an unknown split."""
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)
@@ -475,9 +462,9 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return all members of a group, or the one collection with that name; arguments and errors as `load`.
+    """Return all members of a group of the catalogue, or the one collection with that name.
 
-    name: a group of the catalogue, or anything that `load` takes.
+    Other arguments and errors are those of `load`.
     """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
@@ -524,11 +511,13 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
     """Return the groups of queries that `by` names.
 
     by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
-        groups, a column of the collection, {query: label} or such a Series of pandas, or the groups themselves.
-    queries: the ids that a rule is applied to.
+        groups, a column of the collection, {query: label} or such a Series of pandas, or the groups
+        themselves.
+    queries: the ids of the queries to group.
     dataset: the collection whose columns may be named.
 
-    Raises BadValue, FormatError or UnknownName.
+    Raises BadValue if no query has a group, FormatError for an invalid file, UnknownName for an unknown
+    column.
     """
     if isinstance(by, QueryGroups):
         return by
@@ -559,7 +548,7 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Return True if `by` can only be the name of a collection's column."""
+    """Return True if `by` is neither a rule nor a file, and so names a column of the collection."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
@@ -581,7 +570,7 @@ _WORD = re.compile(r"\w+")
 
 
 def self_matches(dataset: Dataset) -> float:
-    """Return the share of judged queries, 0 to 1, that are documents of the collection."""
+    """Return the share of judged queries, 0 to 1, whose id is also that of a document."""
     # A match has the query's id, contains its words in order and without gaps, and is not judged relevant.
     queries = dataset.queries
     if not len(queries):

@@ -1,4 +1,4 @@
-"""References to collections outside the catalogue and Weir's layout, which plug-ins import."""
+"""References to collections outside the catalogue that plug-ins import, such as hf:mteb/nfcorpus."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir.datasets.names import SOURCES, is_reference, other_source
 from weir.errors import FormatError, PluginError, UnknownName
 from weir.files.layouts import (
     ABOUT,
@@ -15,25 +16,14 @@ from weir.files.layouts import (
     collections_below,
     find_layout,
     several_collections,
-    subset_of,
 )
-from weir.files.paths import path_of
+from weir.files.paths import path_of, subset_of
 from weir.files.text_files import Watch
-from weir.registry import Registry
-
-SCHEMES = ("hf:", "irds:")
-INNER = ("birco", "reference")
-"""Sources that no name begins with."""
-SOURCES: Registry[Callable[..., Any]] = Registry("source")
-"""Functions that import collections of other layouts, by entry points of the group `weir.sources`. reference:
-called as `materialize`, for paths not in Weir's layout. birco: called with (pickle, folder), writes a
-collection. Others: called as `materialize` for names that begin with their own and a colon.
-"""
 
 
 @dataclass(frozen=True)
 class Materialized:
-    """A collection that is now in Weir's layout."""
+    """An imported collection, stored in Weir's layout."""
 
     layout: CollectionLayout
     name: str
@@ -44,30 +34,12 @@ class Materialized:
     """A line to print when it is first imported; "" for none."""
 
 
-def is_reference(name: str) -> bool:
-    """Return True if the name begins with a source."""
-    return name.startswith(SCHEMES) or _other_source(name) is not None
-
-
-def _other_source(name: str) -> str | None:
-    head, colon, _ = name.partition(":")
-    other = colon and len(head) > 1 and f"{head}:" not in SCHEMES and head not in INNER
-    return head if other and not set("/\\@#") & set(head) and head in SOURCES else None
-
-
-def named_split(name: str) -> tuple[str, str | None]:
-    """Return (name, split) for scifact:dev, mine/:dev or hf:mteb/nfcorpus:dev; split None if there is none."""
-    # The colon of a reference's scheme, of a drive or of an existing path separates no split.
-    collection, _, split = name.rpartition(":")
-    is_kind = f"{collection}:" in SCHEMES or len(collection) < 2 or _other_source(name) == collection
-    if is_kind or not split or set("/\\@#") & set(split) or Path(name).exists():
-        return name, None
-    return collection, split
-
-
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """Return the function that imports collections of a kind; raises PluginError, naming `name`, if no
-    plug-in has it.
+    """Return the function that imports collections of a kind, such as "hf".
+
+    name: the collection, for the message.
+
+    Raises PluginError if no plug-in has such a function.
     """
     try:
         return SOURCES.get(kind)
@@ -79,13 +51,14 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """Return the collection that a name refers to, imported if needed; None for Weir's own layout.
+    """Return the collection that a name refers to, imported if needed; None for a collection in Weir's own
+    layout.
 
-    name: hf:..., irds:..., or the path of a file, a description or a folder as on the hub.
+    name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
+        hub.
     again: look up again which commit a branch names.
-    fetch: False: no network access and no writing.
-
-    Raises FormatError if nothing is there, DownloadError if it may not be fetched, PluginError without a
+    fetch: False for no network access and no writing.
+    Raises FormatError if nothing is there, DownloadError if it may not be downloaded, PluginError without a
     plug-in for it, and the WeirErrors of importing it.
     """
     if not is_reference(str(name)):
@@ -103,6 +76,6 @@ def materialize(
                 raise several_collections(path, several)
         elif path.suffix == ".zip" if path.is_file() else not subset:
             return None
-    kind = _other_source(str(name)) or "reference"
+    kind = other_source(str(name)) or "reference"
     collection: Materialized | None = source(kind, name)(name, watch, again, fetch)
     return collection

@@ -1,4 +1,4 @@
-"""Rules for scoring runs on a collection: conventions, and restrictions of its queries."""
+"""Rules for scoring runs on a collection: conventions, and which documents its queries may have."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from weir.core.corpus import Queries
-from weir.core.dangling import dangling_notes, textless_notes
+from weir import datasets
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note
-from weir.datasets.load import Dataset, answerable, filtered, load, names_collection, settled
+from weir.datasets.names import names_collection, refuse_misspelt
 from weir.files.paths import path_of
-from weir.files.records import read_judgments
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
 
-Collection: TypeAlias = str | Path | Dataset | None
+if TYPE_CHECKING:
+    from weir.core.corpus import Queries
+    from weir.datasets.load import Dataset
+
+Collection: TypeAlias = "str | Path | Dataset | None"
 """A collection by name, path or value."""
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """The rules that decide a run's score besides judgments and measure, with or without a collection."""
+    """Everything except judgments and measure that decides a run's score."""
 
     conventions: Conventions = DEFAULT
     """Self-matches are dropped if the collection says so."""
@@ -40,11 +42,16 @@ class ScoringRules:
     def of(
         collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
     ) -> ScoringRules:
-        """Return the rules of a collection; it may drop self-matches even if `conventions` keep them. Raises
-        as `load`.
+        """Return the rules of a collection, or without one only the conventions.
+
+        Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
+        UnknownName, FormatError or DownloadError for a collection that cannot be loaded.
         """
-        dataset = collection if collection is None or isinstance(collection, Dataset) else load(collection)
-        if dataset is not None and dataset.self_match == "drop":
+        if collection is None:
+            return ScoringRules(conventions)
+        load = datasets.load
+        dataset = collection if isinstance(collection, load.Dataset) else load.load(collection)
+        if dataset.self_match == "drop":
             conventions = replace(conventions, self_matches="drop")
         return ScoringRules(conventions, dataset)
 
@@ -58,7 +65,7 @@ class ScoringRules:
             return dataset.settled_queries
         queries = dataset.all_queries
         restricted = queries.metadata is not None and queries.metadata.filter is not None
-        return filtered(queries, dataset.corpus) if restricted else queries
+        return datasets.load.filtered(queries, dataset.corpus) if restricted else queries
 
     @property
     def remove_documents(self) -> bool:
@@ -73,10 +80,12 @@ class ScoringRules:
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
-        """Return notes on judgments of documents and of queries that the collection lacks, where it has such."""
+        """Return notes on judgments of documents or queries that the collection lacks."""
         dataset = self.dataset
         if dataset is None:
             return []
+        from weir.core.dangling import dangling_notes, textless_notes
+
         flat = [one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None]
         notes: list[Note] = []
         if dataset.layout.documents is not None:
@@ -87,9 +96,10 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def counted(self, qrels: Judgments) -> Judgments:
-        """Return the judgments without unanswerable queries, which count in no mean."""
+        """Return the judgments without unanswerable queries, which no mean counts."""
         if self.dataset is None or self.queries is None:
             return qrels
+        answerable, settled = datasets.load.answerable, datasets.load.settled
         queries = self.dataset.all_queries
         if isinstance(qrels, IntentQrels):
             judged = replace(qrels.numbered, grade=qrels.best())
@@ -99,30 +109,38 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run as it is scored: restricted documents and self-matches removed, in order.
+        """Return the run as it is scored: without documents that a query may not have and without dropped
+        self-matches.
 
         Raises BadValue if that needs document ids that were not read.
         """
-        return ranked_by(run if self.queries is None else run.allowed(self.queries), self.conventions)
+        if self.queries is not None:
+            run = run.by_identifier(self.queries).allowed(self.queries)
+        return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Return a run file joined with judgments by these conventions; raises as `measures.evaluate.join_run`."""
+        """Return a run file joined with judgments by these conventions.
+
+        Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
+        """
         return join_run(run, qrels, conventions, self.queries)
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
     """Return (judgments, collection) for a value given as judgments, which may be a collection.
 
-    The name of a collection, or a Dataset, gives both (see `names_collection`), unless `collection` is given.
-    Judgments are then a file's path, or Qrels from an archive; other values are returned as they are. Raises
-    as `load`.
+    The name of a collection, or a Dataset, gives both, unless `collection` is given. Judgments are then a
+    file's path, or Qrels from an archive. Other values are returned as they are. Raises the errors of `load`.
     """
-    if not names_collection(qrels):
-        return path_of(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels, collection
-    dataset = qrels if isinstance(qrels, Dataset) else load(cast("str | Path", qrels))
-    part = dataset.layout.need_qrels(dataset.split)
-    judgments = part.path if part.member is None else read_judgments(part)
-    return judgments, dataset if collection is None else collection
+    if isinstance(qrels, (str, os.PathLike)):
+        if not names_collection(qrels):
+            if isinstance(qrels, str) and not Path(qrels).suffix and not Path(qrels).exists():
+                refuse_misspelt(qrels)
+            return path_of(qrels), collection
+        qrels = datasets.load.load(cast("str | Path", qrels))
+    elif not isinstance(qrels, datasets.load.Dataset):
+        return qrels, collection
+    return qrels.judgments_given, qrels if collection is None else collection
 
 
 NO_COLLECTION = ScoringRules()

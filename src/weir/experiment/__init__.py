@@ -1,4 +1,4 @@
-"""Grids of datasets x systems x measures, resumable by content; modules are imported when used."""
+"""Grids of datasets x systems x measures, which continue where they stopped."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Alignment: the benchmark collections that resemble one's own, and how systems rank if these count most."""
+"""Which benchmark collections resemble one's own, and how systems rank if these count most."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system with its plain mean and its weighted mean over the compared collections."""
+    """A system with its plain mean over the compared collections, and its mean weighted by their similarity."""
 
     system: str
     mean: float
@@ -117,7 +117,6 @@ def _rows_of_catalogue(own: Dataset, measure: str) -> _Rows:
 def _means_on(
     names: Sequence[str], measure: str, results: str | Path | None
 ) -> dict[tuple[str, bool], dict[str, float]]:
-    """Return {(system, True if it is in `results`): {collection: mean}}."""
     means: dict[tuple[str, bool], dict[str, float]] = {}
     for name in names:
         split = catalogue.get(name).split if name in catalogue.collection_names() else ""
@@ -138,11 +137,11 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> Alignment:
-    """Return the likeness of benchmark collections to one's own, and systems' mean scores on them weighted by
-    it.
+    """Return the likeness of benchmark collections to one's own, and systems' means weighted by likeness.
 
-    others: collections whose texts are read, so that words are compared too. By default the catalogue's that
-        have published lengths and scores, compared by length and task alone.
+    mine: one's own collection, by name or path.
+    others: collections whose texts are read, so that words are compared too; by default all of the catalogue
+        with published lengths and scores, compared only by length and task.
     task: the task of `mine`, in the catalogue's words.
     results: a results folder, whose systems are ranked among the published ones.
 
@@ -183,11 +182,10 @@ def align(
 
 
 def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
-    """Return the systems by weighted mean, best first, each with a 95% bootstrap interval over the
-    collections.
+    """Return the systems, best weighted mean first, each with a 95% bootstrap interval over the collections.
 
-    scores: {(system, own): float64[collections]}.
-    weights: of the collections; sum to 1.
+    scores: {(system, True for one's own): float64[collections]}.
+    weights: weights of the collections, which sum to 1.
     """
     # A resample draws as many collections with replacement and normalises their weights again.
     rng = np.random.default_rng(SEED)

@@ -1,4 +1,4 @@
-"""The arguments of `weir audit` as subjects: collections, results folders, or judgments with run files."""
+"""What the arguments of `weir audit` name: collections, results folders, or judgments with run files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
-from weir.datasets.load import Dataset, catalogue_name, load_group, names_collection
+from weir.datasets.load import Dataset, judged_or_not, load, load_group
+from weir.datasets.names import catalogue_name, names_collection
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, WeirError, user_level
 from weir.experiment.results import (
@@ -51,10 +52,10 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Return the subjects to audit, from a results folder, judgments with run files, or collections.
+    """Return what is to be audited, given as a results folder, judgments with run files, or collections.
 
-    collections: the collection of run files, or of a results folder as in `collection_places`. A recorded
-        collection that is not on this machine is left out with a RankingWarning.
+    collections: the collection of run files, or where those of a results folder lie now, as NAME=PATH or
+        PATH. A recorded collection that is not on this machine is left out with a RankingWarning.
     training: collections whose judged queries systems may have been trained on.
     encoder: a model as `dense` takes it, to embed queries and to find where documents are truncated.
 
@@ -97,7 +98,7 @@ def subjects_of(
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject with its systems under their displayed names, as `run_titles`."""
+    """Return a subject with its systems renamed as tables show them: `run("runs/bm25.trec")` is bm25."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
@@ -118,11 +119,6 @@ def _are_rankings(path: Path) -> bool:
 
 
 def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
-    """Return a subject for each collection of a results folder.
-
-    A collection that is not on this machine is left out, with a RankingWarning; raises BadValue if none
-    remains.
-    """
     # Rankings scored by outdated judgments go with those of the current ones.
     groups: dict[tuple[str, ...], list[ResultCell]] = {}
     counting: dict[tuple[object, ...], str] = {}
@@ -145,10 +141,7 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         except WeirError as error:
             lacking.append(f"{name}: {error}")
             continue
-        subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
-        dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
-        unscored = {cell.called: unscored_candidates(cell) for cell in cells}
-        subjects.append(replace(subject, self_match="drop" if dropped else "keep", unscored=unscored))
+        subjects.append(subject_of_cells(dataset, cells))
         opened.append(group)
     of_split = {group: (cells[0].collection, group[1]) for group, cells in groups.items()}
     subjects = [
@@ -171,6 +164,14 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     return subjects
 
 
+def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
+    """Return a subject for an audit: a collection, with the rankings of its results by system name."""
+    subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
+    dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
+    unscored = {cell.called: unscored_candidates(cell) for cell in cells}
+    return replace(subject, self_match="drop" if dropped else "keep", unscored=unscored)
+
+
 def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:
     name, split, judgments, *_ = group
     alone = sum(one[0] == name for one in groups) == 1
@@ -181,7 +182,13 @@ def _of_files(
     judged: str | Path, given: Sequence[str | Path], collection: str | Path | Dataset | None
 ) -> Subject:
     name = judgments_name(judged)
-    judgments, collection = judged_by(judged, collection)
+    whole = judged_or_not(load(judged)) if names_collection(judged) else None
+    unjudged = whole is not None and whole.unjudged
+    judgments: object
+    if whole is not None and unjudged:
+        judgments, collection = whole.qrels, collection or whole
+    else:
+        judgments, collection = judged_by(judged, collection)
     qrels = qrels_from(judgments)
     runs = [run for path in map(path_of, given) for run in (runs_in(path) if path.is_dir() else [path])]
     rules = ScoringRules.of(collection)
@@ -191,14 +198,16 @@ def _of_files(
     dataset = rules.dataset
     if dataset is None:
         return Subject(name, qrels=qrels, runs=rankings)
-    counted, every = rules.counted(qrels), dataset.all_queries
+    counted, every = rules.counted(qrels), None if dataset.layout.queries is None else dataset.all_queries
     rankings = {name: rules.ranked(run) for name, run in rankings.items()}
-    names = [counted.queries.strings, *(run.queries.strings for run in rankings.values())]
-    codes = np.unique(np.concatenate([every.ids.codes(of) for of in names]))
+    if every is not None and not unjudged:
+        names = [counted.queries.strings, *(run.queries.strings for run in rankings.values())]
+        codes = np.unique(np.concatenate([every.ids.codes(of) for of in names]))
+        every = every.take(codes[codes >= 0])
     return Subject(
         name,
         None if dataset.layout.documents is None else dataset.corpus,
-        every.take(codes[codes >= 0]),
+        every,
         counted,
         rankings,
         instruction=_instruction(dataset),

@@ -54,8 +54,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[
     cells: the cells of `rows`.
     text: a publisher, such as "MTEB", or words of the names of published models.
 
-    Raises UnknownName if no published model has all these words, BadValue if none of the models has a score
-    there.
+    Raises UnknownName if no published model has all these words, BadValue if no such model has a score on
+    them.
     """
     words, every = words_of(text), published()
     models = {one.model for one in every if words and words <= words_of(one.model)}

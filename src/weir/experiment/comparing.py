@@ -1,13 +1,14 @@
-"""Comparisons of cells of results folders, and of run files: compare, diff, gate."""
+"""Comparisons of results in folders, and of run files: compare, diff, gate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -59,6 +60,7 @@ from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
     ScoreTable,
+    across,
     compared,
     compared_across,
     compared_by_group,
@@ -66,39 +68,51 @@ from weir.stats.compare import (
     table,
 )
 from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
-from weir.stats.score_rows import noted, scored, system_notes
+from weir.stats.score_rows import noted, scored, shallow_notes, system_notes
 
 # ----------
 # Systems of a results folder compared on each dataset and across datasets.
 
 
 MOST_COMPARED = 500_000
-"""Most differences (pairs of systems times queries) for which tie groups of a grid are computed by default;
-takes seconds.
-"""
+"""Most differences (pairs of systems x queries) for which letters of a grid are computed by default, in seconds."""
 
 
 def compare_cells(
-    cells: Sequence[ResultCell],
+    cells: Sequence[ResultCell] | Mapping[tuple[str, str], Scores],
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons of the systems of finished cells on each dataset and, if there are several, across
-    datasets.
+    """Return comparisons of systems on each dataset and, if there are several, across datasets.
 
-    measures: by default as `measures_wanted`.
+    cells: finished results, each of a system on a dataset, or their `scores_of_cells`.
+    measures: by default those of the results that have a direction.
 
     Leaves out a dataset with one system, and a system without the measure (see `lacking_notes`). Across
     datasets only systems that all have are compared; a complete group, such as cqadupstack, counts as one
     dataset beside others, and a dataset of one query counts only there. Raises BadValue if no dataset has two
-    systems and two queries, UnknownName for a measure that no cell has.
+    systems and two queries, UnknownName for a measure that no result has.
     """
-    grid = {(c.dataset, c.label or c.system): c.values() for c in cells}
+    grid = cells if isinstance(cells, Mapping) else scores_of_cells(cells)
     comparisons = compare_grid(grid, measures, baseline, method)
     if not comparisons:
         raise BadValue("no dataset has two queries with a value of two systems, which a comparison needs")
     return comparisons
+
+
+def scores_of_cells(cells: Iterable[ResultCell]) -> dict[tuple[str, str], Scores]:
+    """Return {(dataset, label): scores by query} of finished results; raises StoreError if a file changed.
+
+    Scores of the same queries share the list of queries in memory.
+    """
+    scores, queries = dict[tuple[str, str], Scores](), dict[str, Ids]()
+    for cell in cells:
+        found = cell.values()
+        shared = queries.setdefault(cell.dataset, found.queries)
+        same = found.queries == shared
+        scores[cell.dataset, cell.label or cell.system] = replace(found, queries=shared) if same else found
+    return scores
 
 
 def compare_grid(
@@ -107,11 +121,46 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons of {(dataset, system): scores} as `compare_cells`; [] if each dataset has a single
-    query.
+    """Return comparisons of systems on each dataset and, if there are several, across datasets.
 
-    Raises BadValue if no dataset has two systems, UnknownName for a measure that none has.
+    cells: {(dataset, system): scores by query}.
+
+    [] if each dataset has a single query. Raises BadValue if no dataset has two systems, UnknownName for a
+    measure that none has.
     """
+    comparisons = []
+    for tables in _tables_of_measures(cells, measures, baseline):
+        each = [compared(t, baseline, method) for t in tables if t.comparable]
+        comparisons += each
+        units = units_across(tables)
+        if len(units) > 1:
+            comparisons.append(compared_across(units, _across_name(units), baseline, method, each))
+    return comparisons
+
+
+def compared_tables(
+    cells: Mapping[tuple[str, str], Scores],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+) -> Iterator[ScoreTable]:
+    """Yield the table of each comparison that `compare_grid` returns, in its order.
+
+    Steps raise as it does.
+    """
+    for tables in _tables_of_measures(cells, measures, baseline):
+        yield from (t for t in tables if t.comparable)
+        units = units_across(tables)
+        if len(units) > 1:
+            yield across(units, _across_name(units))
+
+
+def _across_name(units: Mapping[str, Sequence[ScoreTable]]) -> str:
+    return f"{len(units)} datasets"
+
+
+def _tables_of_measures(
+    cells: Mapping[tuple[str, str], Scores], measures: Iterable[Measure | str], baseline: str | None
+) -> Iterator[list[ScoreTable]]:
     scores: dict[str, dict[str, Scores]] = {}
     for (dataset, system), values in cells.items():
         scores.setdefault(dataset, {})[system] = values
@@ -120,18 +169,12 @@ def compare_grid(
             f"{dataset} has {name}" for (dataset, name), _ in zip(cells, range(2), strict=False)
         )
         raise BadValue(f"no dataset has two systems, so there is nothing to compare: {first}")
-    comparisons = []
     for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if _has(s, measure)} for d, of in scores.items()}
         tables = [table(dataset, measure, of, least=1) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
-        each = [compared(t, baseline, method) for t in tables if t.comparable]
-        comparisons += each
-        units = units_across(tables)
-        if len(units) > 1:
-            comparisons.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
-    return comparisons
+        yield tables
 
 
 def _has(scores: Scores, measure: str) -> bool:
@@ -145,11 +188,13 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons of systems on each dataset by macro mean over groups of queries, and on each group.
+    """Return comparisons of systems on each dataset by the macro mean over groups of queries, and on each group.
 
-    groups: returns the groups of a cell's queries.
+    cells: finished results, each of a system on a dataset.
+    groups: function that returns the groups of a result's queries.
 
-    Raises BadValue without two systems on a dataset, and as `compare_cells` and `compared_by_group`.
+    Raises BadValue without two systems on a dataset or if no group has two queries, UnknownName for a measure
+    that no result has.
     """
     comparisons = []
     for measure in measures_wanted(_measured(cells), measures):
@@ -167,7 +212,8 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons that give a grid's letters; [] if there are none or more than MOST_COMPARED."""
+    """Return the comparisons from which tables take their letters; [] if there are none or more than
+    MOST_COMPARED."""
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -178,9 +224,9 @@ def lacking_notes(
 ) -> list[str]:
     """Return a sentence on each measure, dataset or system that a comparison leaves out.
 
-    Raises UnknownName for a measure that no cell has.
+    Raises UnknownName for a measure that no result has.
     """
-    sentences = []
+    sentences, by_dataset = [], _by_dataset(cells)
     for measure in measures_wanted(_measured(cells), measures):
         lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
@@ -197,16 +243,21 @@ def lacking_notes(
         ]
     sentences += [
         f"{dataset} has one judged query: it counts across datasets, and there is no comparison on it alone"
-        for dataset, systems in _by_dataset(cells).items()
+        for dataset, systems in by_dataset.items()
         if len(systems) > 1 and max(cell.queries for cell in systems.values()) == 1
     ]
-    without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
+    alone = {name: next(iter(of.values())) for name, of in by_dataset.items() if len(of) == 1}
+    if len(alone) < len(by_dataset):
+        sentences += [f"{name} is left out: it has {cell.called} alone" for name, cell in alone.items()]
+    without = [
+        d for d, systems in by_dataset.items() if baseline and baseline not in systems and d not in alone
+    ]
     called = next((cell.called for cell in cells if (cell.label or cell.system) == baseline), baseline)
     return sentences + [f"{dataset} is left out: it has no {called}, the baseline" for dataset in without]
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return measures x pairs of systems x queries of a comparison."""
+    """Return the cost of a comparison: measures x pairs of systems x queries."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(_measured(cells), measures)) * sum(
@@ -226,7 +277,10 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the measures' names, by default `judged_by_default`; raises UnknownName for one not in `measured`."""
+    """Return the measures' names, by default those with a direction.
+
+    Raises UnknownName for a measure that is not in `measured`.
+    """
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
         return judged_by_default(available)
@@ -238,8 +292,11 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {dataset: tables of its parts} for a comparison across datasets, of the systems that all parts have; {}
-    for fewer than two."""
+    """Return {unit: its score tables} for a comparison across datasets; {} for fewer than two units.
+
+    A unit is a dataset or a complete group of datasets. Only systems that all datasets have are in the
+    tables.
+    """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
     for one in tables if len(shared) > 1 else ():
@@ -250,8 +307,10 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: the unit it counts as in means}: its group if that is complete and not alone, else its
-    collection."""
+    """Return {dataset: the unit that it counts in}.
+
+    A unit is the dataset's group if all its members are there and other datasets too, else the collection.
+    """
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
     whole = [g for g in map(catalogue.group, catalogue.groups()) if there > set(g.members)]
@@ -269,6 +328,7 @@ def diff_files(
     """Return the comparison of two run files query by query.
 
     rules: conventions, and the collection whose texts are shown.
+    top: number of largest gains, and of largest losses, to list.
 
     Raises the WeirErrors of reading and measuring, BadValue for a run that answers no judged query.
     """
@@ -286,7 +346,13 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two named runs query by query; raises as `diff_files`."""
+    """Return the comparison of two named runs query by query.
+
+    rules: conventions, and the collection whose texts are shown.
+    top: number of largest gains, and of largest losses, to list.
+
+    Raises BadValue for a run that answers no judged query.
+    """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
 
@@ -301,7 +367,14 @@ def diff_runs(
     moves = query_differences(str(parsed), (first, second), one, other, top)
     moves = with_documents(moves, judgments, *ranked.values())
     dataset = rules.dataset
-    return moves if dataset is None else with_texts(moves, dataset.all_queries, dataset.corpus)
+    if dataset is None:
+        return moves
+    there = dataset.layout
+    return with_texts(
+        moves,
+        None if there.queries is None else dataset.all_queries,
+        None if there.documents is None else dataset.corpus,
+    )
 
 
 def diff_cells(
@@ -311,12 +384,13 @@ def diff_cells(
     collection: str | Path | Dataset | None = None,
     top: int = 10,
 ) -> QueryDifferences:
-    """Return the comparison of two cells of results folders query by query.
+    """Return the comparison of two results query by query, each given by its folder.
 
-    measure: by default the first in common.
-    collection: by default as recorded; it provides documents and texts.
+    measure: by default the first that both have.
+    collection: provides documents and texts, by default as recorded.
+    top: number of largest gains, and of largest losses, to list.
 
-    Raises FormatError for a folder that is no finished cell; BadValue for different collections, no common
+    Raises FormatError for a folder that is no finished result; BadValue for different collections, no common
     measure, or different judgments without their collection.
     """
     cells = open_cell(first), open_cell(second)
@@ -343,12 +417,19 @@ def diff_cells(
             stored = cell.values()
             run = _run(cell.run, None, stored.queries)  # who was answered is in its rankings
             answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
-            scores.append(replace(stored, answered=answered, remarks=()))  # the remark says how many are not
+            cut = tuple(shallow_notes(cell.depth, (name,)))
+            scores.append(replace(stored, answered=answered, remarks=cut))  # the remark says how many are not
         return query_differences(name, names, scores[0], scores[1], top)
     parsed = parse_measure(measure) if measure else _stored(one, other, None)
     runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
     dangling = ScoringRules(dataset=dataset).dangling_notes(dataset.qrels)
-    scores = [scores_of(Judged.of(run, dataset.qrels), (parsed,)).remarked(dangling) for run in runs]
+    scores = []
+    for cell, run in zip(cells, runs, strict=True):
+        judged = Judged.of(run, dataset.qrels)
+        found = noted(scores_of(judged, (parsed,)), judged, dataset.qrels, (parsed,)).remarked(dangling)
+        scores.append(
+            replace(found, conventions=cell.conventions, origin=replace(cell.origin, judgments=dataset.qrels))
+        )
     moves = query_differences(str(parsed), names, scores[0], scores[1], top)
     return with_texts(with_documents(moves, dataset.qrels, *runs), dataset.all_queries, dataset.corpus)
 
@@ -393,13 +474,8 @@ def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
 GRAMMAR = "[QRELS] BASELINE CANDIDATE, judgments first where one of them is a run file"
 
 
-@dataclass(frozen=True, eq=False)
-class GateCases:
-    """The score tables that `weir gate` tests for a drop, with notes."""
-
-    cases: tuple[tuple[str, ScoreTable], ...]
-    """(group of queries or "", scores of "baseline" and "candidate")."""
-    notes: tuple[Note, ...]
+GateCases: TypeAlias = list[tuple[str, ScoreTable]]
+"""(group of queries or "", scores of "baseline" and "candidate") of each table that `weir gate` tests for a drop."""
 
 
 def gate_inputs(
@@ -414,9 +490,9 @@ def gate_inputs(
     """Return (baseline systems, candidate systems, measures to gate) from the paths given to `weir gate`.
 
     measures: by default a saved baseline's, else nDCG@10.
-    conventions: of a run file, by default a saved baseline's or the folder's.
-    systems: of results folders, () for all.
-    collection: of run files, for its rules.
+    conventions: rules for a run file, by default a saved baseline's or the folder's.
+    systems: names of systems in results folders, () for all.
+    collection: the run files' collection, whose rules hold.
 
     Raises BadValue for unclear paths, UnknownName for a measure that a baseline lacks, and the WeirErrors of
     reading.
@@ -470,7 +546,7 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the single system of a results folder, or of judgments and a run, to be saved as a baseline.
+    """Return the scores of the single system in a results folder, or of a run with judgments, for a baseline.
 
     measures: by default nDCG@10.
 
@@ -497,18 +573,17 @@ def scores_of_files(
     runs: Sequence[Path],
     measures: Iterable[Measure | str] = (),
     rules: ScoringRules = NO_COLLECTION,
-    least: int = 2,
 ) -> tuple[dict[str, Scores], list[str]]:
     """Return (scores of run files by name, a sentence on each file that is no ranking of these judgments).
 
     measures: by default nDCG@10, R@100 and Judged@10.
 
-    Raises the WeirErrors of reading and measuring, for a run file only if fewer than `least` remain.
+    Raises the WeirErrors of reading and measuring, for a run file only if fewer than two remain.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))
     scores, refused = each_file(
-        runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), least
+        runs, lambda run: scored(judgments, partial(rules.join_run, run), wanted, rules.conventions), 2
     )
     dangling = rules.dangling_notes(judgments)
     kept = [run for run in runs if run in scores]
@@ -519,10 +594,6 @@ def scores_of_files(
 def _scored_run(
     qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION, judged: str = ""
 ) -> SystemScores:
-    """Return the scores of a run file; raises as `judge`.
-
-    judged: name of the judgments, by default their file's.
-    """
     parsed = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, parsed))
     scores = scored(judgments, partial(rules.join_run, run), parsed, rules.conventions)
@@ -538,20 +609,25 @@ def gate_cases(
     by: object = None,
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
-) -> GateCases:
-    """Return the tables to gate, for each measure, dataset and group of queries.
+) -> tuple[GateCases, list[Note]]:
+    """Return (tables to gate, notes), with a table for each measure, dataset and group of queries.
 
-    Systems are paired by name, or directly if each side has one.
-
-    by: groups as in `query_groups`.
+    sides: baseline and candidate; systems are paired by name, or directly if each side has one.
+    by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
+    collections: {dataset: collection} for columns.
 
-    Raises BadValue if the sides are not comparable, and as `query_groups` and `table`.
+    Raises BadValue if the sides are not comparable or no query has a group, UnknownName for an unknown
+    column.
     """
-    cases: list[tuple[str, ScoreTable]] = []
+    cases: GateCases = []
     own = version("weir-ir")
     versions = {one.version for side in sides for one in side if one.version and one.version != own}
     notes = [Note(f"scored by Weir {other}, this is {own}") for other in sorted(versions)]
+    if all(one.version for one in sides[1]) and not any(one.version for one in sides[0]):
+        notes.append(
+            Note("the candidate is a saved baseline, the baseline is not", f"the order is {GRAMMAR}")
+        )
     by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
     for role, side in zip(("baseline", "candidate"), sides, strict=True):
         for text in dict.fromkeys(text for one in side for text in one.remarks):
@@ -577,16 +653,18 @@ def gate_cases(
             if groups is not None and whole.queries is not None:
                 rows = groups.rows(whole.queries)
                 cases += [(label, whole.take(columns)) for label, columns in rows.items()]
-    return GateCases(tuple(cases), tuple(notes))
+    return cases, notes
 
 
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} of results folders, if on this machine; a collection of run files has the
-    name "".
+    """Return {name: collection} for the collections of results folders that are on this machine.
 
-    Parameters and errors as `collection_places` and `cell_collection`.
+    collections: present places, as NAME=PATH or PATH; the name "" is the collection of run files.
+
+    Raises UnknownName for a name that no folder has, BadValue for an ambiguous path, and the WeirErrors of
+    loading.
     """
     cells: list[ResultCell] = []
     for path in paths:
@@ -620,8 +698,8 @@ def _systems_in(
                     f"weir run with -m '{measure}' adds it, searching nothing anew"
                 )
         rows = [scores.measures.index(m) for m in measures]
-        rules = parse_conventions(f"self_matches={dict(cell.settings).get('self_match', 'keep')}")
-        scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
+        scores = replace(scores, measures=tuple(measures), values=scores.values[rows])
+        scores = scores.remarked(shallow_notes(cell.depth, measures))
         dataset = cell_collection(cell, fetch)
         marks = {} if dataset is None else judgment_marks(dataset.qrels)
         systems[name][cell.dataset] = JudgedScores(scores, marks, cell.judgments)
@@ -638,7 +716,6 @@ def _systems_in(
 def _pairs(
     baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
-    """Return (name in tables, dataset, before, after) of all systems and datasets, with notes on new ones."""
     titles = run_titles(list(dict.fromkeys(one.system for one in (*baseline, *candidate))))
     if len(baseline) == len(candidate) == 1:
         pairs = [(baseline[0], candidate[0])]

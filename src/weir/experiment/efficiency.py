@@ -1,4 +1,4 @@
-"""The cost of each finished cell of a results folder beside its quality."""
+"""The cost of each result in a folder beside its quality."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class Efficiency:
     search_marks: tuple[str, ...] = ()
     """Likewise for `search_seconds`."""
     best: bool = False
-    """True if no other system on the collection is as good in quality, query time and index size, and better in one."""
+    """True if no other system that the same machine measured on the collection is as good in quality, query time and
+    index size, and better in one."""
     concurrency: int | None = None
     """Concurrent requests to a service; None if no service was timed."""
     exact_share: float | None = None
@@ -70,38 +71,44 @@ class Efficiency:
 
     @property
     def timed(self) -> bool:
-        """True if a search time was measured for this system."""
+        """True if a search time was measured."""
         return self.search_seconds is not None or self.p50_ms is not None
 
     @property
+    def machine(self) -> str:
+        """Its processor and cores; times of different machines do not compare."""
+        return ", ".join(self.hardware.split(", ")[:2])
+
+    @property
     def documents_per_second(self) -> float | None:
-        """Documents encoded and indexed in a second; None if all encodings were reused."""
+        """Documents encoded and indexed in a second; None if the encodings were made earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
     def bytes_per_million(self) -> float | None:
-        """Bytes of the index for each million documents."""
+        """Bytes of the index for each million documents; None if unknown."""
         each = _ratio(self.index_bytes, self.documents)
         return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
-        """Queries answered in a second when all are searched together."""
+        """Queries answered in a second if all are searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Milliseconds for a query when all are searched together."""
+        """Milliseconds for a query if all are searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return the cost of every finished cell of a results folder, with a measure: by default nDCG@10, else
-    the first.
+    """Return the cost of every system on every collection of a results folder, with its quality by a measure.
 
-    Leaves out cells scored by outdated judgments. Raises FormatError if the folder holds no finished cell,
-    UnknownName for a measure that no cell has.
+    measure: by default nDCG@10, else the first.
+
+    Leaves out scores by outdated judgments. Raises FormatError if the folder holds no finished result,
+    UnknownName for a measure that it lacks.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
@@ -109,27 +116,27 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     if quality not in available:
         raise UnknownName("measure in these results", quality, available)
     systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == quality]
+    single = {(one.quality.dataset, one.machine) for one in systems if one.p50_ms is not None}
     # Quality, time of a query and size of the index, larger is better; what was not measured is the worst.
     goodness = []
     for one in systems:
-        costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
+        place = one.quality.dataset, one.machine
+        costs = (one.p50_ms if place in single else one.mean_ms, one.index_bytes)
         marks = (
             direction(quality) * one.quality.mean,
             *(-math.inf if cost is None else -float(cost) for cost in costs),
         )
-        goodness.append((one.quality.dataset, marks))
+        goodness.append((place, marks))
     return [
-        # Another system on the same collection that is as good in everything, and better in something.
+        # Another system at the same place that is as good in everything, and better in something.
         replace(
             one,
             best=not any(
-                dataset == one.quality.dataset
-                and other != mine
-                and all(a >= b for a, b in zip(other, mine, strict=True))
-                for dataset, other in goodness
+                there == place and other != mine and all(a >= b for a, b in zip(other, mine, strict=True))
+                for there, other in goodness
             ),
         )
-        for one, (_, mine) in zip(systems, goodness, strict=True)
+        for one, (place, mine) in zip(systems, goodness, strict=True)
     ]
 
 
@@ -297,14 +304,19 @@ EFFICIENCIES = ResultKind(
 )
 
 
+def _compared(results: Sequence[Efficiency]) -> str:
+    several = len({one.machine for one in results}) > 1
+    return "on the collection that the same machine measured" if several else "on the collection"
+
+
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: the marks, the measured quantities and the hardware."""
+    """Return notes on the figures: reasons why a time is partial, the measured quantities, the hardware."""
     counts = sorted({one.singles for one in results if one.singles is not None})
     singles = "single queries"
     if counts:
         singles = f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
     lines = [
-        f"{BEST} no other system on the collection is as good in quality, time of a query (p50) and size "
+        f"{BEST} no other system {_compared(results)} is as good in quality, time of a query (p50) and size "
         "of the index, and better in one of them",
         "docs/s is indexing, encoding included; queries/s is all queries asked together; "
         f"p50, p95, p99 are {singles} asked one after the other, after one that is not counted",

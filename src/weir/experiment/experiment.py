@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,16 @@ from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets.load import Dataset, judged_or_not, load_group, without_documents
-from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError, require
+from weir.errors import (
+    BadValue,
+    FormatError,
+    RankingWarning,
+    StoreError,
+    UnknownName,
+    WeirError,
+    require,
+    user_level,
+)
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
 from weir.experiment.stage_store import STAGE_STORES, StageCache, Watch, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
@@ -46,10 +56,12 @@ from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-from weir.stats.score_rows import result_rows, uncalibrated
+from weir.stats.score_rows import cut_depth, result_rows, uncalibrated
+from weir.systems.compose import FunctionSystem
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
+from weir.systems.own_copies import is_shared
 from weir.systems.protocol import DocumentKeeper, Fetched, Retriever
 from weir.systems.stored_run import StoredRun
 
@@ -76,12 +88,12 @@ class Cell:
 
     @cached_property
     def adapted(self) -> Retriever:
-        """The system as it runs on this collection; tables and files use its own name."""
+        """The system with the instruction and settings for this collection; tables and files use its own name."""
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
-        """The stage of the rankings, without self-matches if the collection drops them."""
+        """The declaration of the system's rankings, without self-matches if the collection drops them."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -92,7 +104,7 @@ class Cell:
         return Stage("run", str(self.system), declared)
 
     def scores_stage(self, measures: tuple[Measure, ...]) -> Stage:
-        """Return the stage of the scores by these measures."""
+        """Return the declaration of the scores by these measures."""
         declared = {
             "run": self.stage.key,
             "qrels": self.stages.dataset.qrels_fingerprint,
@@ -108,7 +120,7 @@ class Cell:
         return Stage("scores", str(self.system), declared)
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures), None if one is missing or outdated."""
+        """Return (folder, rows of these measures); None if one is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -118,7 +130,10 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Make missing stages and return as `finished`; without `wait`, None if another process is making the cell."""
+        """Return (folder, rows of these measures), after making missing rankings and scores.
+
+        wait: wait if another process is making them; otherwise return None.
+        """
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
         cell = self.finished(measures)
@@ -204,6 +219,14 @@ class Cell:
             write_record(folder / RECORD, replace(record, inputs=inputs_below(inputs, stages.root)))
         return folder, Judged.of(run, stages.dataset.qrels)
 
+    def _cut(self, judged: Judged) -> int | None:
+        dataset, cut = self.stages.dataset, cut_depth(judged.retrieved)
+        metadata = dataset.queries.metadata
+        rules = metadata is not None and (dict(metadata.lists()) or metadata.filter is not None)
+        if cut is None or rules or dataset.self_match == "drop":  # which may shorten rankings too
+            return None
+        return cut if cut < min(self.k, len(dataset.corpus) or self.k) else None
+
     def _score(self, folder: Path, judged: Judged, measures: tuple[Measure, ...]) -> None:
         dataset, stage = self.stages.dataset, self.scores_stage(measures)
         path = folder / f"scores-{stage.key}.jsonl"
@@ -219,6 +242,8 @@ class Cell:
         if measures:
             write_scores(scores, path)
             files, figures = {path.name: Checksum.of(path)}, outcome(scores)
+            if (cut := self._cut(judged)) is not None:
+                figures["cut"] = cut
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
@@ -248,7 +273,8 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a grid with which one of several processes begins."""
+    """The part of a grid with which one of several processes begins; raises BadValue for a number outside 1
+    to `of`."""
 
     number: int
     """From 1 to `of`; else the constructor raises BadValue."""
@@ -262,7 +288,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """Return the share of a text such as "3/8"; raises BadValue for other text."""
+        """Return the share that a text such as "3/8" means; raises BadValue for other text."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -272,14 +298,14 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all cells; the cells of this share come first."""
+        """Return the numbers of all results to make, beginning with this share's."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Current size of a cluster: machines, and cells that run concurrently."""
+    """Current size of a cluster: its machines, and how many results they can make at once."""
 
     machines: int
     cells: int
@@ -289,12 +315,11 @@ class Cluster(Protocol):
     """Machines that complete a grid together; all of them see its results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the machines and the cells that run at once; raises BadValue if no cell fits or the cluster cannot be
-        reached."""
+        """Return the cluster's current size; raises BadValue if it can make no result or cannot be reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Finish the unfinished cells; raises the WeirError of a cell that fails."""
+        """Make the unfinished results of an experiment; raises the WeirError of one that failed."""
         ...
 
 
@@ -365,29 +390,30 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Complete the grid in the folder `at`; return its rows, with means over complete groups of datasets
-        last.
+        """Run all that is missing of the grid in the folder `at`; return its rows, means over complete groups
+        of datasets last.
 
-        Finished stages are read: an interrupted call can be repeated, and processes may share a folder.
-        Names, settings, judgments and packages are checked first.
+        An interrupted call can be repeated, and processes may share a folder. Names, settings, judgments and
+        packages are checked before anything runs.
 
-        on: see `complete`.
+        on: address of a cluster, such as ray or ray://host:10001; None for this process.
 
-        Raises the WeirErrors of the parts.
+        Raises the WeirErrors of datasets and systems.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Complete the grid as `execute`; return its cells in order, each with its rows.
+        """Run all that is missing of the grid; return its cells (a system on a dataset each) in order, with
+        their rows.
 
-        share: begin with these cells, help with the others, and leave out cells that another process still
-            makes.
+        share: begin with these cells, then help with the others; cells that another process is still making
+            are left out.
         on: address of a cluster that completes the grid, such as ray or ray://host:10001; None for this
             process.
 
-        Raises the WeirErrors of the parts.
+        Raises the WeirErrors of datasets and systems.
         """
         if is_address(at):
             raise BadValue(
@@ -432,7 +458,7 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """Return the finished cells of the grid in the folder `at`; raises as `execute`."""
+        """Return the grid's finished results in the folder `at`; raises the WeirErrors of datasets and systems."""
         measures = measures_of(self.measures)
         cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
@@ -468,7 +494,6 @@ class Experiment:
         return datasets
 
     def _refuse_searches(self, undocumented: Dataset) -> None:
-        """Raise FormatError for a system that needs documents, or texts of queries, that the collection lacks."""
         for one in self.parsed_systems():
             if not (isinstance(one, DocumentKeeper) and one.keeps_documents()):
                 raise FormatError(
@@ -485,7 +510,8 @@ class Experiment:
                 )
 
     def parsed_systems(self) -> list[Retriever]:
-        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, or for two with one name."""
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid system, or for two with
+        one name."""
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -508,9 +534,11 @@ class Experiment:
                 "`systems='bm25'`"
             )
 
-    def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells of the grid in order, without making them; loads datasets and checkpoints.
+    def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
+        """Return the cells of the grid (a system on a dataset each) in order, without running them; loads
+        datasets and checkpoints.
 
+        at: results folder; None if nothing will be stored.
         Raises UnknownName, BadValue, FormatError or DownloadError for a missing or invalid part.
         """
         self.refuse_empty()
@@ -521,10 +549,12 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 0 < self.k < 1 << 31:
             raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
+        _warn_of_shared(systems, len(datasets))
+        written, at = at is not None, at or Path()
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
             store, shared = at, STAGE_STORES.get("shared")(str(self.stages), at)
-        for place in (at, store):
+        for place in (at, store) if written else ():
             refuse_ways_out(place, [slug(d.name) for d in datasets])
         cells, told = list[Cell](), set[str]()
         for d in datasets:
@@ -533,6 +563,18 @@ class Experiment:
             cache = replace(cache, depths=depths_asked(adapted, d, self.k + (d.self_match == "drop")))
             cells += [Cell(cache.named(str(system)), system, self.k) for system in systems]
         return cells
+
+
+def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:
+    for part in (part for system in systems for part in parts_of(system)):
+        if collections > 1 and isinstance(part, FunctionSystem) and is_shared(part.answer):
+            warnings.warn(
+                RankingWarning(
+                    f"{part}: the object cannot be copied, and the same one answers for all {collections} collections; "
+                    "if it keeps an index, run each collection by itself with an object of its own"
+                ),
+                stacklevel=user_level(),
+            )
 
 
 MODEL_PACKAGES = (

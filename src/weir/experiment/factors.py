@@ -40,17 +40,7 @@ _SHOWN_CELLS = 3  # missing combinations that a sentence names
 
 
 @dataclass(frozen=True)
-class FactorialGrid:
-    """A complete factorial design of some systems, with sentences on the systems left out."""
-
-    design: FactorialDesign
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Column:
-    """A setting whose text differs between the names of the compared systems."""
-
     path: tuple[str, ...]
     """Outermost part first."""
     values: tuple[str, ...]
@@ -83,9 +73,9 @@ class _Grid:
         return _numbered(factors, [values for _, values, _ in varying], [self.systems[k] for k in rows])
 
 
-def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
-    """Return the factors in which names of systems differ, as a complete design of as many systems as
-    possible.
+def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
+    """Return (complete design of as many factors as possible in which systems' names differ, a sentence on
+    each omission).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """
@@ -121,11 +111,11 @@ def factorial_grid(systems: Sequence[str]) -> FactorialGrid:
     complete, sentences = _complete(grid)
     order = np.ravel_multi_index(tuple(complete.codes.T), complete.grid_shape).argsort()
     design = FactorialDesign(complete.factors, tuple(complete.systems[k] for k in order))
-    return FactorialGrid(design, (*notes, *sentences))
+    return design, (*notes, *sentences)
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names of factors as a tuple; raises UnknownName for a name that is no factor."""
+    """Return the names as a tuple; raises UnknownName for a name that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -323,9 +313,10 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems with equal results despite a different setting}.
+    """Return {dataset: pairs of systems whose differing setting cannot change the result}.
 
-    They share a key, or sent a language model the same prompts and returned the same rankings.
+    Their rankings have the same key, or they sent a language model the same prompts and returned the same
+    rankings.
     """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
@@ -343,8 +334,10 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect; `titles` maps labels
-    to names."""
+    """Return a sentence for each pair of systems whose differing setting has no effect.
+
+    titles: {label: name to show}.
+    """
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"
@@ -381,10 +374,12 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study for each measure and dataset of finished cells, and one over datasets if there are
-    several.
+    """Return a study of factors for each measure and dataset of results, and across datasets if there are several.
 
-    Uses all factors and measures by default. Raises as `study_factors`.
+    factors, measures: by default all.
+
+    Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for
+    a factor or measure.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},
@@ -402,12 +397,14 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return studies of {(dataset, system): scores} as `study_cells`, for the systems that all datasets have.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
 
-    twins: from `twin_systems`.
+    scores: {(dataset, system): scores by query}.
+    factors, measures: by default all.
+    twins: result of `twin_systems`.
 
     A complete group, such as cqadupstack, counts as one collection beside others. Raises BadValue if the
-    names form no grid, or for levels whose systems are twins; UnknownName for a factor or measure.
+    names of systems form no grid, or for levels with the same results, UnknownName for a factor or measure.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []
@@ -417,18 +414,16 @@ def study_factors(
         everywhere = [s for s in dict.fromkeys(s for _, s in having) if all((d, s) in having for d in there)]
         if not everywhere:
             raise BadValue(f"{measure}: the datasets have no system in common; choose some with `datasets`")
-        grid = factorial_grid(everywhere)
-        chosen = chosen_factors(factors, grid.design.factors)
+        design, omissions = factorial_grid(everywhere)
+        chosen = chosen_factors(factors, design.factors)
         for dataset in there:
-            _refuse_twin_levels(dataset, (twins or {}).get(dataset, ()), grid.design, chosen)
+            _refuse_twin_levels(dataset, (twins or {}).get(dataset, ()), design, chosen)
         lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
-        notes = (*grid.notes, *(f"left out, not being there for each dataset: {name}" for name in lacking))
-        tables = [table(d, measure, {s: having[d, s] for s in grid.design.systems}) for d in there]
-        studies = [factor_study(one, grid.design, chosen, method) for one in tables]
+        notes = (*omissions, *(f"left out, not being there for each dataset: {name}" for name in lacking))
+        tables = [table(d, measure, {s: having[d, s] for s in design.systems}) for d in there]
+        studies = [factor_study(one, design, chosen, method) for one in tables]
         units = units_across(tables)
         if len(units) > 1:
-            studies.append(
-                factor_study_across(units, f"{len(units)} collections", grid.design, chosen, method)
-            )
+            studies.append(factor_study_across(units, f"{len(units)} collections", design, chosen, method))
         all_studies += [replace(study, notes=notes) for study in studies]
     return all_studies

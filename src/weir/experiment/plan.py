@@ -24,7 +24,7 @@ from weir.core.strings import Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load
-from weir.datasets.references import named_split
+from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
 from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
@@ -58,7 +58,7 @@ Kind: TypeAlias = Literal["index", "run"]
 
 @dataclass(frozen=True)
 class Node:
-    """A stage that a grid makes once for each collection."""
+    """An index, or rankings, that a grid computes once for each collection."""
 
     kind: Kind
     """"index", or "run" for the rankings of a system."""
@@ -74,7 +74,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the stages of these systems, each once and after its inputs."""
+    """Return the indexes and rankings (stages) that these systems need, each once and after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -106,7 +106,8 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part, its index) for each part whose documents several processes can encode in shares."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
+    shares."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -122,9 +123,9 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return two counts for each query, int64[queries]: candidates given to a re-ranker, and candidates that it scores.
+    """Return (number of candidates given to a re-ranker, number that it scores), int64[queries] each.
 
-    Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
+    Candidates of a pool or a stored run are counted. Other first stages are assumed to find all permitted
     documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
@@ -249,8 +250,6 @@ def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
 
 @dataclass(frozen=True)
 class _Subject:
-    """A collection to plan for, possibly known only by published counts."""
-
     name: str
     documents: int
     queries: int
@@ -269,7 +268,6 @@ class _Subject:
         return -(-sum(entry.grades.values()) // self.queries) if judged else None
 
     def sample(self, count: int, folder: Path) -> None:
-        """Write a collection of `count` of its documents, or of random texts of their length, with a few queries."""
         rng = np.random.default_rng(SEED)
         if self.dataset is not None:
             corpus, all_queries = self.dataset.corpus, self.dataset.queries
@@ -317,9 +315,9 @@ _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """Return the estimated cost of each cell of a grid, from runs on samples in temporary folders.
+    """Return the estimated cost of each system on each collection, from runs on samples in temporary folders.
 
-    precise: probe each system alone on growing samples without a time limit, instead of all within
+    precise: probe each system by itself on growing samples without a time limit, instead of all within
         PROBING_SECONDS.
 
     A collection that is not on this machine is replaced by random texts of the published length. A system
@@ -550,7 +548,6 @@ def _beyond_this_machine(disk: float, memory: float) -> Iterator[str]:
 
 
 def _estimated_candidates(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
-    """Return (candidates, scored candidates) of a query of a collection that is not on this machine."""
     depth, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
     if depth is None and isinstance(first, CandidateSource):
         room = first.pool_depth(k, subject.documents) or room
@@ -661,7 +658,7 @@ def _probe(
 ) -> dict[tuple[str, str], _Probe]:
     """Run systems on samples in a process with its own home; return the costs by (collection, system).
 
-    seconds: after these only finished cells count.
+    seconds: time after which only finished results count.
 
     Raises BadValue if the process fails.
     """
@@ -782,7 +779,7 @@ NODES = ResultKind("stages", Node, _stage_tables)
 
 
 def plan_notes(results: Sequence[Planned]) -> list[Note]:
-    """Return notes on the figures: how they were estimated, and remarks on single systems."""
+    """Return notes on a plan: how its figures were estimated, and remarks on single systems."""
     probed = [one.probed for one in results if one.probed is not None]
     notes = []
     if probed:
@@ -816,7 +813,7 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, with cells started in grid order, and the machines' price.
+    """Return a note on a grid's time on a cluster, and the price of the machines.
 
     machine_price: dollars for an hour of a machine.
     """

@@ -19,7 +19,7 @@ from weir.core.results import ResultKind
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
-from weir.datasets.references import is_reference
+from weir.datasets.names import is_reference
 from weir.errors import BadValue, UnknownName
 from weir.experiment.results import ResultCell
 from weir.models.checkpoints import cards, find_card, split_variant
@@ -41,9 +41,9 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return scores as trec_eval 9 reads them from Anserini's run files, where ties are lowered, float64[n].
+    """Return scores of Anserini's run files as trec_eval 9 reads them, with tied scores lowered, float64[n].
 
-    ptr: rows of query q are ptr[q] to ptr[q + 1], ties by ascending identifier as in Lucene.
+    ptr: int64[queries + 1], row offsets of the queries; ties are by ascending identifier, as in Lucene.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending
@@ -102,12 +102,12 @@ class PublishedScore:
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
-        """Return the largest difference that still agrees: half a unit of the last compared decimal."""
+        """Return the largest difference that still counts as equal: half a unit of the last compared decimal."""
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Return True if a value equals this one to the printed decimals, or to fewer."""
+        """Return True if a value equals the score to the printed decimals, or to fewer `decimals`."""
         return abs(value - self.value) <= self.tolerance(decimals)
 
 
@@ -122,7 +122,7 @@ def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """Return a table of the first scores, with the number of others."""
+    """Return a table of the first published scores, with a line on how many more there are."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
@@ -153,7 +153,7 @@ class Publisher:
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, () without any.
+    """Return the published scores of a collection, model and measure, () if there are none.
 
     dataset: a name or reference, also of a copy or with a split. None for all.
     model: a whole name, or words that only one model has. None for all.
@@ -189,12 +189,11 @@ def _published_place(dataset: str) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the published model with this name, also without its publisher, or exactly these words, else the only one
-    that contains all the words.
+    """Return the name of the one published model that a text names in full, without its publisher, or by some
+    words.
 
     datasets: published collections; models with scores on them are preferred.
-
-    Raises UnknownName, BadValue for words that fit several, named with the collections that they were sought on.
+    Raises UnknownName, and BadValue for words that fit several models.
     """
     every = sorted({s.model for s in _scores()})
     if text in every:
@@ -216,19 +215,19 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models that a system of Weir claims to be on a collection."""
+    """Return the published models that a system of Weir should reproduce on a collection."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = _toml("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """Return the system of Weir that claims to be a published model, None if there is none."""
+    """Return the system of Weir that should reproduce a published model; None if there is none."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
 def comparable() -> dict[PublishedScore, str]:
-    """Return {published score: system} of the scores that a system claims on a collection known to Weir."""
+    """Return {published score: system that should reproduce it}, for collections known to Weir."""
     there = {*catalogue.collection_names(), *catalogue.groups(), *_toml("collections.toml")}
     files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
     systems = {model: system for system, models in _claims().items() for model in models}
@@ -283,7 +282,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """The dataset and split, by the names that published scores use."""
+    """A dataset and split under the names that published scores use."""
 
     dataset: str
     split: str
@@ -292,7 +291,7 @@ class Reported:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return the published name of a collection's split: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019."""
+    """Return a split's name in published scores: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019."""
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in _toml("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -302,13 +301,15 @@ def reported(dataset: str, split: str) -> Reported:
     return Reported(name, split, entry.queries if entry is not None and entry.split == split else None)
 
 
-def reported_by_counts(
+def _reported_by_counts(
     dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
 ) -> Reported:
-    """Return `reported`; for a name without published scores, the only published collection with these counts.
+    """Return a split's name in published scores: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019.
 
-    grades: judgments of the split by grade.
-    documents: None if not known, as of a folder of judgments alone.
+    A collection under another name is recognised by its counts.
+
+    grades: {grade: number of judgments of the split}.
+    documents: None if not known, as of a folder with only judgments.
     """
     known = reported(dataset, split)
     if not grades or any(known.dataset == one.dataset for one in _scores()):
@@ -332,12 +333,15 @@ def reported_by_counts(
 
 
 def reported_of(cell: ResultCell) -> Reported:
-    """Return `reported_by_counts` of a cell's collection; raises FormatError."""
-    return reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+    """Return a result's collection as published scores name it; raises FormatError for damaged records."""
+    return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
 
 
 def unknown_name(known: Reported) -> str:
-    """Return the sentence on a collection without any published score; "" if it has some."""
+    """Return a sentence that nothing is published on a collection; "" if something is.
+
+    known: the collection as published scores name it.
+    """
     if any(known.dataset == one.dataset for one in _scores()):
         return ""
     return (
@@ -364,7 +368,7 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Return the rows of a table of facts, without its header."""
+    """Return the rows of a table among Weir's facts, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 

@@ -1,4 +1,4 @@
-"""Checks of results against published scores."""
+"""Results checked against published scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
-from weir.core.rounding import change, count, score
+from weir.core.rounding import change, count, one_or_more, score
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.core.tables import Table, sentences, table_of
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean and the published score that its system claims to be."""
+    """A mean beside the published score that its system should reproduce."""
 
     folder: str
     dataset: str
@@ -102,22 +102,26 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished cells and complete groups against the published scores that they claim to
-    be.
+    """Return checks of all finished results and complete groups against the scores that they should reproduce.
 
-    model: compare with this published model instead, see `model_named`.
+    model: compare the only system with this published model instead, given by its name or by words that only its
+        name has.
     decimals: most decimals to compare.
     nearest: add the three nearest published scores of other systems.
-    systems: these systems alone; by default all.
+    systems: only these systems, by default all.
 
-    A cell that is off is scored again by the publisher's rules if its collection is on this machine. Raises
-    FormatError without a finished cell, UnknownName or BadValue for the model, BadValue for negative
-    decimals.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine.
+    Raises FormatError without a finished result, UnknownName or BadValue for the model, BadValue for a model and
+    several systems, and for negative decimals.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
     cells = of_systems(finished_cells(root), systems)
     name = None if model is None else model_named(model, {reported_of(cell).dataset for cell in cells})
+    compared = dict.fromkeys(cell.called for cell in cells)
+    if name is not None and len(compared) > 1:
+        several = f"{len(compared)} systems ({', '.join(compared)})"
+        raise BadValue(f"'{name}' would be compared with {several}; choose one by `systems=...`")
     checks_found = []
     for cell in cells:
         known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
@@ -161,9 +165,10 @@ def _checks(
     folder: str,
     other: str,
 ) -> list[PublishedCheck]:
-    """Return a check for each published score that a row claims to be, or a single check with the reason for none.
+    """Return a check for each published score that a mean should reproduce, or one check with the reason why
+    there is none.
 
-    other: how the collection differs from the published one, if it does.
+    other: how the collection differs from the published one, "" if it does not.
     """
     models = claimed(row.system, known.dataset) if model is None else (model,)
     scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
@@ -174,9 +179,8 @@ def _checks(
     outcome: Outcome
     if not claims:
         outcome = "not claimed" if scores else "not published"
-        return [
-            PublishedCheck(*ours, outcome, nearest=neighbours, because=unknown_name(known), title=row.title)
-        ]
+        because = unknown_name(known) or ("" if scores else _published_alike(row.measure, known))
+        return [PublishedCheck(*ours, outcome, nearest=neighbours, because=because, title=row.title)]
     checks = []
     for claim in claims:
         outcome = "reproduced" if claim.agrees(row.mean, decimals) else "off"
@@ -190,8 +194,18 @@ def _checks(
     return checks
 
 
+def _published_alike(measure: str, known: Reported) -> str:
+    """Return a sentence on the published measures that differ from `measure` in settings alone; "" without any."""
+    scores = (s for s in published(known.dataset) if s.split == known.split)
+    name = parse_measure(measure).name
+    alike = [one for one in dict.fromkeys(s.measure for s in scores) if parse_measure(one).name == name]
+    return f"{measure} is not published; {', '.join(alike)} {one_or_more(len(alike), 'is', 'are')}" * bool(
+        alike
+    )
+
+
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, rule) of each documented rule of the publisher that differs from Weir's, then of all together."""
+    """Yield (name, rule) for each rule of the publisher that differs from Weir's, then all these rules together."""
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -207,19 +221,22 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A cell scored again by other rules, on first use."""
+    """A result that can be scored again by other rules; its files are read on first use."""
 
     cell: ResultCell
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """Return the mean by other rules, None if the cell's collection is not on this machine."""
+        """Return the mean by other rules; None if the collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Return True if a published score lies between the means of the worst and the best order of ties."""
+        """Return True if a published score lies between the means of the worst and the best order of ties.
+
+        decimals: most decimals to compare, None for the printed ones.
+        """
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
             return False
@@ -227,7 +244,10 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return the note on ties that cross rank k; "" if there are none or their documents are found."""
+        """Return the note on documents of equal score that were cut off at rank k; "" without any.
+
+        Also "" if the index was searched again for these documents, or if the collection is not on this machine.
+        """
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -252,7 +272,7 @@ def birco_of_files(
 
     called: name of the judgments.
 
-    Raises as `birco_scores` and the readers if no file remains.
+    Raises BadValue or the WeirErrors of reading if no file remains.
     """
     names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
@@ -264,9 +284,12 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (scores of each finished cell, remarks on judgments and on cells left out for not ranking whole pools).
+    """Return (scores of each result, remarks on judgments and on results left out for not ranking whole pools).
 
-    Raises BadValue if no cell remains, StoreError for changed rankings, and as `collection_places` and `load`.
+    collections: present places of collections, as NAME=PATH or PATH.
+    fetch: download collections that are not on this machine.
+
+    Raises BadValue if no result remains, StoreError for changed rankings, and the WeirErrors of loading.
     """
     figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
@@ -300,7 +323,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the cells of a table row: own score, published score, difference, verdict."""
+    """Return the text of a row's last columns: own score, published score, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""

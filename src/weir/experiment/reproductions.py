@@ -1,4 +1,4 @@
-"""Tables of published scores that were run again: two commands for each result, and their outcome."""
+"""Pages of published scores that were run again: two commands for each result, and the outcome."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None
 ) -> tuple[Table, ...]:
-    """Return a table of the results that claim a published score, then a table for each, with commands and
-    records.
+    """Return a table of the results that reproduce a published score, then a table for each, with commands
+    and records.
 
-    checks: from `reproduce`.
-    model: the published model the systems were compared as; None for the models they claim.
+    checks: result of `reproduce`.
+    model: the published model that systems were compared with; None for the models that they should
+        reproduce.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
@@ -78,10 +79,6 @@ def reproduction_tables(
 def _result_page(
     dataset: str, checks: Sequence[PublishedCheck], cells: Sequence[ResultCell], model: str | None
 ) -> Table:
-    """Return the commands of a result, its scores beside the published ones, and the records that made it.
-
-    cells: one, or all members' of a group.
-    """
     lines: list[list[str | Cell]] = [["measure", "ours", "published", "difference", "verdict", "by"]]
     for check in checks:
         assert check.published is not None
@@ -110,7 +107,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that makes a result again, including the download of its collection."""
+    """Return the words of the command that makes a result again, with the download of its collection."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else str(facts.get("collection") or cell.collection)

@@ -1,9 +1,10 @@
-"""Finished cells of a results folder, with their scores and costs."""
+"""Finished results (cells) of a folder, each of a system on a collection, with scores and costs."""
 
 from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from zipfile import is_zipfile
 
 import numpy as np
 
-from weir.core.origin import Origin
+from weir.core.origin import Origin, other_algorithms
 from weir.core.results import ResultKind
 from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
@@ -23,7 +24,15 @@ from weir.core.short_names import run_titles, systems_called
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, without_documents
-from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
+from weir.errors import (
+    BadValue,
+    FormatError,
+    RankingWarning,
+    StoreError,
+    UnknownName,
+    WeirError,
+    user_level,
+)
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
     RECORD,
@@ -39,8 +48,9 @@ from weir.experiment.stages import (
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.leases import locked
 from weir.files.paths import path_of
-from weir.files.score_files import read_scores
+from weir.files.score_files import read_scores, self_match_rule
 from weir.files.text_files import named_file
+from weir.registry import sessions
 from weir.services.answers import SCORED_KINDS
 from weir.stats.score_rows import (
     depth_notes,
@@ -64,30 +74,39 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """Requested datasets and systems in order, with the current judgments; empty if nothing is recorded."""
+    """The requested datasets and systems of a results folder, in order, its current judgments, its labels."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
     judgments: Mapping[str, str] = field(default_factory=dict)
     """Fingerprint of the judgments that each split was last scored by, by `split_mark`; before 0.3 by dataset."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Label of each system that was given one when it was run."""
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """Return the order of a results folder; empty if missing or damaged."""
+        """Return the order recorded in a results folder; empty if it is missing or damaged."""
         try:
             sealed = read_sealed(root / ORDER)
-            judgments = {str(name): str(qrels) for name, qrels in sealed.get("judgments", {}).items()}
+            judgments, labels = (
+                {str(name): str(value) for name, value in sealed.get(of, {}).items()}
+                for of in ("judgments", "labels")
+            )
             datasets, systems = (tuple(map(str, sealed[name])) for name in ("datasets", "systems"))
-            return GridOrder(datasets, systems, judgments)
+            return GridOrder(datasets, systems, judgments, labels)
         except (StoreError, KeyError, TypeError, AttributeError):
             return GridOrder()
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
-        """Return the fingerprint of the current judgments of a split, None if unknown."""
+        """Return the fingerprint of the judgments of a split that count now, None if unknown.
+
+        documents: fingerprint of the collection's documents.
+        """
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and a system in the grid's order; LAST for one that was not requested."""
+        """Return the positions of a dataset and a system in the requested order; LAST for one that was not
+        requested."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -96,23 +115,34 @@ class GridOrder:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """Return a unique name of a split; `documents` is their fingerprint."""
+    """Return a name for a split that tells collections of the same name apart.
+
+    documents: fingerprint of the collection's documents.
+    """
     return f"{dataset}:{split} {documents}"
 
 
 def keep_order(
-    root: Path, datasets: Iterable[str], systems: Iterable[str], judgments: Mapping[str, str] | None = None
+    root: Path,
+    datasets: Iterable[str] = (),
+    systems: Iterable[str] = (),
+    judgments: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Append requested datasets and systems to the recorded order; raises StoreError.
+    """Append datasets and systems to the recorded order; raises StoreError.
 
-    judgments: {split: fingerprint} of the judgments that count from now on, see `split_mark`.
+    judgments: {split: fingerprint} of the judgments that are current from now on; see `split_mark`.
+    labels: {system: label}; a label that another system had is taken from it.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
+        given = (before.labels, labels or {})
+        owners = {label: system for of in given for system, label in of.items()}
         now = GridOrder(
             tuple(dict.fromkeys([*before.datasets, *datasets])),
             tuple(dict.fromkeys([*before.systems, *systems])),
             {**before.judgments, **(judgments or {})},
+            {system: label for label, system in owners.items()},
         )
         if now != before:
             write_sealed(root / ORDER, asdict(now))
@@ -128,14 +158,15 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """Return the path of a cell's rankings, which may not exist; raises FormatError for a pipe or an outside link."""
+    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or an
+    outside link."""
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished cell: a system on a collection, with its records."""
+    """A finished result of a results folder: a system on a collection, with its records."""
 
     folder: Path
     dataset: str
@@ -166,50 +197,62 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """Name of the system in notes and tables."""
+        """The name of the system in notes and tables."""
         return self.title or self.label or self.system
 
     @property
     def run(self) -> Path:
-        """Path of its rankings; raises as `rankings_file`."""
+        """The path of the rankings; raises FormatError for a pipe or a link that leads out of the folder."""
         return rankings_file(self.folder)
 
     @property
     def collection(self) -> str:
-        """Recorded name of its collection, which `dataset` may extend."""
+        """The recorded name of the collection; `dataset` may add a split or a hash."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
     def origin(self) -> Origin:
-        """Origin of its scores: judgments, collection, split, system and depth."""
+        """The origin of the scores: judgments, collection, split, system and depth."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
             split=self.split,
             system=self.label or self.system,
             depth=self.longest,
+            whole=self.whole,
+            texts=" ".join(map(str, answered_texts(self))),
+            algorithms={
+                measure: str(number)
+                for _, record in self.scored
+                for measure, number in record.declared["measures"].items()
+            },
         )
 
     @property
+    def conventions(self) -> str:
+        """The conventions that it was scored by, which say whether self-matches were left out."""
+        return self_match_rule(dict(self.settings).get("self_match", "keep"))
+
+    @property
     def judgments(self) -> str:
-        """Fingerprint of the judgments by which it was scored."""
+        """The fingerprint of the judgments that gave the scores."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
     def depth(self) -> int:
-        """k, the most documents returned for a query."""
+        """The largest number of documents that a query could get (k)."""
         return int(self.ranked.declared["k"])
 
     @property
     def grades(self) -> dict[float, int]:
-        """{grade: judgments of the split}; {} if the record does not tell. Raises FormatError."""
+        """{grade: number of judgments of the split}; {} if not recorded. Raises FormatError."""
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """Number of documents of its collection; None without a record of it. Raises FormatError."""
+        """The number of documents in the collection; None if not recorded. Raises FormatError."""
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
             indexed = [
@@ -219,15 +262,26 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Length of its longest ranking; `depth` for records before 0.3, which lack it."""
+        """The length of the longest ranking; `depth` for records before 0.3, which lack it."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
+
+    @property
+    def whole(self) -> bool:
+        """True if its rankings are known to hold every relevant document; older records do not say it."""
+        return self.scored[-1][1].facts.get("whole") is True
+
+    @property
+    def cut(self) -> int | None:
+        """The length that nearly all rankings have although more was asked for; None if there is none."""
+        cut = self.scored[-1][1].facts.get("cut")
+        return None if cut is None else int(cut)
 
     def mean(self, measure: str) -> float | None:
         """Return the stored mean of a measure, None if it was not computed."""
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows with the cell's label as system."""
+        """Return the rows of means, with the label in place of the system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
@@ -254,7 +308,9 @@ class ResultCell:
         names = tuple(row.measure for row in self.rows)
         columns = np.array([values_of[measure] for measure in names])
         geometric = tuple(dict.fromkeys(m for part in parts for m in part.geometric))
-        scores = replace(first, measures=names, values=columns, geometric=geometric)
+        scores = replace(
+            first, measures=names, values=columns, geometric=geometric, conventions=self.conventions
+        )
         last = self.rows[-1]
         missing = last.queries - last.answered
         note = unanswered_note(missing, last.queries, scores.conventions)
@@ -262,28 +318,30 @@ class ResultCell:
             scores,
             judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
             remarks=tuple(
-                dict.fromkeys([*[note] * bool(missing), *wide_tie_notes(self.rows), *said_of(self)])
+                dict.fromkeys([*[note] * bool(missing), *wide_tie_notes(self.rows), *_said_of(self)])
             ),
             origin=self.origin,
         )
 
 
 def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
-    """Return the measures of both cells in the order of the first."""
+    """Return the measures of both results in the order of the first."""
     theirs = {row.measure for row in second.rows}
     return [row.measure for row in first.rows if row.measure in theirs]
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of the systems that have a title."""
+    """Return {label: title} of the systems that were given a title."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """Return the cells of these systems; all if none is named.
+    """Return the results (cells) of these systems, all if none is named.
 
-    A system is named as in `systems_called`, by equivalent text, a grid in braces, or a unique prefix. Raises
-    UnknownName, BadValue for a text that fits several.
+    systems: full names, titles, short names, paths of stored rankings, equivalent texts, grids in braces, or
+        unique prefixes.
+
+    Raises UnknownName, BadValue for a text that fits several.
     """
     if not systems:
         return list(cells)
@@ -313,12 +371,12 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """Return the cells of these datasets and systems, renamed as in `by_split`.
+    """Return the results (cells) of these datasets and systems, with unique dataset names (`dataset_names`).
 
-    datasets: these datasets alone, by default all; a group means its members, NAME:SPLIT one split.
-    systems: these systems alone; by default all.
+    datasets: only these datasets, by default all; a group means its members, NAME:SPLIT one split.
+    systems: only these systems, by default all.
 
-    Raises UnknownName for a dataset without cells, and as `of_systems`.
+    Raises UnknownName for an unknown dataset or system, BadValue for a text that fits several systems.
     """
     cells = by_split(cells)
     if datasets:
@@ -336,17 +394,17 @@ def chosen_cells(
 
 
 def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the cells, grouped by dataset, with datasets renamed as in `dataset_names`."""
+    """Return the results grouped by dataset, with unique dataset names (`dataset_names`)."""
     called = [_called(cell, *names) for cell, names in zip(cells, dataset_names(cells), strict=True)]
     places = list(dict.fromkeys(cell.dataset for cell in called))
     return _labelled(sorted(called, key=lambda cell: places.index(cell.dataset)))
 
 
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
-    """Return unique names of each cell's dataset and collection.
+    """Return a unique (dataset, collection) name for each result.
 
     Adds the split, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if collections
-    share a name.
+    share a name; whether self-matches were left out, if they were for some systems alone.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -363,16 +421,22 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
         return cell.collection + (f" [{' '.join(marks)}]" if marks else "")
 
     units = [unit(cell) for cell in cells]
+    rules: dict[str, set[str]] = {}
     for name, cell in zip(units, cells, strict=True):
         splits.setdefault(name, set()).add(cell.split)
+        rules.setdefault(name, set()).add(cell.conventions)
+
+    def rule(cell: ResultCell) -> str:
+        return " [self-matches kept]" if cell.conventions == "default" else " [self-matches left out]"
+
     return [
-        (name + f":{cell.split}" * (len(splits[name]) > 1), name)
+        (name + f":{cell.split}" * (len(splits[name]) > 1) + rule(cell) * (len(rules[name]) > 1), name)
         for name, cell in zip(units, cells, strict=True)
     ]
 
 
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
-    """Return the cells with datasets named as in the records."""
+    """Return the results with datasets named as in their records."""
     return _labelled([_called(cell, cell.collection) for cell in cells])
 
 
@@ -383,15 +447,20 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished cell in a folder such as results/scifact/bm25-fa19b4d424.
+    """Return the finished result (cell) in a folder such as results/scifact/bm25-fa19b4d424.
 
     Raises FormatError without one, BadValue for several.
     """
     folder = path_of(folder)
     if not folder.is_dir():
         raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
-    cells = [cell for cell in cells_in(folder) if cell.rows]
+    cells = [cell for cell in _cells_in(folder) if cell.rows]
     if cells:
+        by_split = _of_splits(cells)
+        if len(by_split) > 1:
+            splits = ", ".join(one[0].split for one in by_split)
+            remedy = "name the results folder, and one split by `datasets`"
+            raise BadValue(f"{folder} holds scores by the splits {splits}; {remedy}")
         return _labelled([_counting(cells, GridOrder.read(folder.parent.parent))])[0]
     if (folder / OLD).exists():
         raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
@@ -408,7 +477,7 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run file of a cell, or of each system in the results on one collection.
+    """Return the run file of a result, or of each system in the results on one collection.
 
     Raises FormatError without results, BadValue for several collections or splits.
     """
@@ -423,16 +492,30 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if records of run files name different documents and queries, or others than `dataset`."""
+    """Raise BadValue if recorded documents and queries of two run files both differ, or both differ from
+    `dataset`.
+
+    Warns (RankingWarning) if either differs between two run files, or self-matches were left out of one alone.
+    """
     first: tuple[Path, object, object] | None = None
+    kept: dict[bool, Path] = {}
+    others: dict[str, None] = {}
     for run in runs:
         record = record_of(run.parent)
         if record is not None and {"corpus", "queries"} <= record.declared.keys():
             documents, queries = record.declared["corpus"], record.declared["queries"]
             first = first or (run, documents, queries)
+            kept.setdefault(record.declared.get("self_match") != "drop", run.parent)
+            both = f"{first[0].parent} and {run.parent}"
             if documents != first[1] and queries != first[2]:
                 what = "are rankings of two collections: other documents and other queries"
-                raise BadValue(f"{first[0].parent} and {run.parent} {what}")
+                raise BadValue(f"{both} {what}")
+            if documents != first[1]:
+                others[f"{both} ranked other documents for the same queries"] = None
+            if queries != first[2]:
+                others[
+                    f"{both} ranked the same documents for other queries, as of two splits, or candidates"
+                ] = None
             if dataset is not None and dataset.layout.qrels and queries != dataset.queries_fingerprint:
                 known = dataset.layout.documents is not None
                 if known and documents != dataset.corpus.fingerprint:
@@ -440,6 +523,10 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
                         f"is a ranking of another collection than {dataset.name}: other documents and queries"
                     )
                     raise BadValue(f"{run.parent} {what}; name its own")
+    if len(kept) == 2:
+        others[f"self-matches were left out of {kept[False]} when it was made, not of {kept[True]}"] = None
+    for said in others:
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
 
 
 def _cells_of(folder: Path) -> list[ResultCell]:
@@ -450,8 +537,8 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished cell with these rows; raises StoreError if it is gone."""
-    alike = (cell for cell in cells_in(folder) if bool(rows) == bool(cell.rows))
+    """Return the finished result in a folder, with these rows; raises StoreError if it is gone."""
+    alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
         raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
@@ -459,21 +546,19 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return every finished cell of a results folder in the order of requests, then by time.
+    """Return every finished result (cell) of a folder: as datasets and systems were requested, then by time.
 
     unjudged: include collections without judgments.
-
-    Raises FormatError if there is no cell.
+    Raises FormatError if there is no result.
     """
     root = path_of(root)
     return _finished(root, _by_folder(root), unjudged)
 
 
 def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells of `finished_cells`, a sentence for each collection with rankings that no judgments have
-    scored).
+    """Return (finished results in order, a sentence for each collection whose rankings no judgments have scored).
 
-    datasets: of the sentences, () for all.
+    datasets: collections that sentences are about, () for all.
     """
     groups = _by_folder(root)
     cells = _finished(root, groups)
@@ -491,17 +576,16 @@ def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list
 
 
 def _by_folder(root: Path) -> list[list[ResultCell]]:
-    """Return all cells of a results folder, grouped by folder of rankings, with a cell for each judgments."""
     files: dict[Path, list[Path]] = {}
     for path in sorted(root.glob(f"*/*/{SCORES}")):
         files.setdefault(path.parent, []).append(path)
     records: dict[Path, Record | None] = {}
-    groups = [cells_in(folder, paths, records) for folder, paths in sorted(files.items())]
+    groups = [_cells_in(folder, paths, records) for folder, paths in sorted(files.items())]
     return [group for group in groups if group]
 
 
 def no_folder(root: Path) -> str:
-    """Return what is at a path that should be a results folder and is none."""
+    """Return a sentence on what is found at a path that should be a results folder."""
     if not root.exists():
         return "no such folder"
     if is_zipfile(root):
@@ -520,16 +604,21 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
         return unjudged and (cell.dataset not in scored or last == cell.judgments)
 
     kept = [[cell for cell in group if counts(cell)] for group in groups]
-    cells = _marked_outdated([_counting(group, order) for group in kept if group], order)
+    counting = [_counting(of, order) for group in kept for of in _of_splits(group)]
+    cells = _marked_outdated(counting, order)
     if not cells:
         if groups:
             remedy = "scores; weir labels pool FOLDER -o pool/ writes what to judge, and weir run scores by judgments"
             raise FormatError(root, "rankings of collections without judgments alone", remedy)
         if not root.is_dir():
-            raise FormatError(root, no_folder(root), "a folder written by weir run")
+            other = "; weir data import reads files of other tools" * root.is_file()
+            raise FormatError(root, no_folder(root), f"a folder written by weir run{other}")
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
-        raise FormatError(root, "no finished cell", "a folder written by weir run")
+        files = f", or run files by their own names, as in {root}/*" * any(
+            one.is_file() for one in root.iterdir()
+        )
+        raise FormatError(root, "no result of weir run", f"a folder that it wrote{files}")
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
     for cell in cells:
@@ -557,10 +646,10 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return the collection of a cell: the given one, else the recorded or the catalogue's if it has the
-    measured fingerprint.
+    """Return the collection of a result: the given one, else the recorded one or the catalogue's.
 
-    None if neither has it; nothing is downloaded. Raises as `load` for a given collection.
+    None if neither has the fingerprint that was measured; nothing is downloaded. Raises the errors of `load`
+    for a given collection.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -578,12 +667,12 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
 
 
 def recorded_place(cell: ResultCell) -> str:
-    """Return the name, path or reference of a cell's collection, as recorded; "" if unknown."""
+    """Return the recorded name, path or reference of a result's collection; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("collection", ""))
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a cell's collection from its recorded path; None unless it is there with the same judgments.
+    """Return a result's collection from its recorded path; None unless it is there with the same judgments.
 
     fetch: allow its download; otherwise nothing is written.
     """
@@ -604,10 +693,13 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return ((cell, collection) pairs, sentences on cells left out); collections are only loaded if `by` is a column.
+    """Return pairs of a result and its collection, and sentences on results left out.
 
-    Leaves out cells whose collection is missing here, unless all are. Raises as `collection_places` and
-    `load`.
+    by: groups of queries; collections are only loaded if it names a column.
+    collections: present places of collections, as NAME=PATH or PATH.
+
+    Results without their collection on this machine are left out, unless all are without it. Raises
+    UnknownName or BadValue for a wrong place, and the WeirErrors of loading.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -626,7 +718,7 @@ def with_collections(
 
 
 def elsewhere(cell: ResultCell) -> str:
-    """Return why a cell's collection was not read, with the remedy."""
+    """Return a sentence on why a result's collection was not read, and how to provide it."""
     return (
         f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
         f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
@@ -636,7 +728,11 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a cell's collection from the given places, else as `cell_collection`."""
+    """Return a result's collection from the given places, else from its recorded path; None unless its
+    judgments are the same.
+
+    places: {recorded name: present place}.
+    """
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -646,11 +742,12 @@ def collection_of_cell(
 def collection_places(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
 ) -> dict[str, str | Path | Dataset]:
-    """Return {recorded name: current place} of collections.
+    """Return {recorded name: present place} of collections.
 
     collections: NAME=PATH, or just PATH if unambiguous.
 
-    Raises UnknownName, BadValue for an ambiguous one, and the WeirErrors of loading.
+    Raises UnknownName for a name that no result has, BadValue for an ambiguous path, and the WeirErrors of
+    loading.
     """
     names = list(dict.fromkeys(cell.collection for cell in cells))
     places: dict[str, str | Path | Dataset] = {}
@@ -664,7 +761,10 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of NAME=PATH; ("", argument) for an existing path or another argument."""
+    """Return (NAME, PATH) of a text NAME=PATH.
+
+    An existing path, and an argument without NAME=, gives ("", argument).
+    """
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -699,15 +799,12 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
     )
 
 
-def cells_in(
+def _cells_in(
     folder: Path, scores: Sequence[Path] | None = None, records: dict[Path, Record | None] | None = None
 ) -> list[ResultCell]:
-    """Return the cells of the rankings in a folder, one for each judgments that scored them; [] without any.
+    """Return the results (cells) of the rankings in a folder, one for each set of judgments that scored them.
 
-    scores: paths of its records of scores, by default all in the folder.
-    records: {folder: record of a stage} read so far; more are added.
-
-    Raises FormatError for records of another layout.
+    records: {folder: record} read so far; more are added.
     """
     records = {} if records is None else records
     stages = tuple(_stages(folder, records, set()))
@@ -728,7 +825,6 @@ def cells_in(
 def _stages(
     folder: Path, records: dict[Path, Record | None], visited: set[Path]
 ) -> Iterator[tuple[Path, Record]]:
-    """Yield (folder, record) of a stage's inputs, each once, and then of the stage; unreadable records are left out."""
     visited.add(folder)
     if folder not in records:
         records[folder] = record_of(folder)
@@ -773,10 +869,18 @@ def _asked(cell: ResultCell, order: GridOrder) -> str | None:
     return order.counting(cell.dataset, cell.split, answered_texts(cell)[0])
 
 
+def _of_splits(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
+    """Return the scores of one system's rankings by split; splits may ask the same queries."""
+    by_split: dict[str, list[ResultCell]] = {}
+    for cell in cells:
+        by_split.setdefault(cell.split, []).append(cell)
+    return list(by_split.values())
+
+
 def _counting(cells: Sequence[ResultCell], order: GridOrder) -> ResultCell:
     counting = _asked(cells[0], order)
     last = max(cells, key=lambda cell: (cell.judgments == counting, str(cell.scored[-1][1].made.get("when"))))
-    return replace(last, superseded=len(cells) - 1)
+    return replace(last, superseded=len(cells) - 1, title=order.labels.get(last.system, ""))
 
 
 def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[ResultCell]:
@@ -796,22 +900,25 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells scored by the current judgments, a sentence on each cell left out)."""
+    """Return (results scored by the current judgments, a sentence on each result left out)."""
     outdated = [cell for cell in cells if cell.outdated]
+    problem = "was scored by other judgments than the last ones asked for, and does not compare"
     remedy = "left out; the same weir run scores it again"
     current = [cell for cell in cells if not cell.outdated] if outdated else list(cells)
-    return _labelled(current), [f"{_outdated_sentence(cell)}: {remedy}" for cell in outdated]
-
-
-def _outdated_sentence(cell: ResultCell) -> str:
-    where = f"{cell.called} on {cell.dataset}"
-    return f"{where} was scored by other judgments than the last ones asked for, and does not compare"
+    return _labelled(current), [f"{cell.called} on {cell.dataset} {problem}: {remedy}" for cell in outdated]
 
 
 def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
     groups, labelled = _of_one_name(cells), list[ResultCell]()
     titles = run_titles(list(dict.fromkeys(cell.system for cell in cells)))
     titles |= {cell.system: row.title for cell in cells for row in cell.rows if row.title}
+    given = {
+        cell.system: cell.title.removesuffix(cell.label.removeprefix(cell.system))
+        for cell in cells
+        if cell.title
+    }
+    taken = {*titles, *titles.values()}  # a label must not look like another system
+    titles |= {system: title for system, title in given.items() if title not in taken}
     for cell in cells:
         group = groups[cell.dataset, cell.system]
         if _differ_in_depth(group):
@@ -829,7 +936,10 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (cells that differ from every deeper cell in more than k, a sentence for each other cell)."""
+    """Return (results with the largest k, a sentence for each other result).
+
+    Of results that differ only in k, one is kept.
+    """
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -864,7 +974,7 @@ def _marks(cell: ResultCell) -> tuple[str, str]:
 
 @contextmanager
 def as_weir_writes_it(folder: Path) -> Iterator[None]:
-    """Within the block, raise FormatError for an unexpected type in a cell's records."""
+    """Within the block, raise FormatError for an unexpected type in a result's records."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -872,7 +982,8 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed seconds, bytes and documents of a cell's indexes; {} without one. Raises FormatError."""
+    """Return the summed seconds, bytes and documents of a result's indexes; {} without an index. Raises
+    FormatError."""
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
         if not records:
@@ -885,7 +996,7 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a cell's rankings, with the facts of its own record; raises FormatError.
+    """Return the summed cost of a result's rankings, with the facts of its own record; raises FormatError.
 
     For rankings read from a file, "seconds" and "peak_mb" are None and "single_query_ms" is empty.
     """
@@ -909,13 +1020,13 @@ def _measured(record: Record) -> bool:
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds of all stages of a cell, None if one was not measured."""
+    """Return the seconds of everything that made a result (indexes, rankings); None if some were not measured."""
     records = [record for _, record in cell.stages]
     return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds of searching for cells, each stage once; None if none was measured."""
+    """Return the seconds that the searches of results took, each search counted once; None if none was measured."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -925,8 +1036,7 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
     return sum(seconds.values()) if seconds else None
 
 
-def said_of(cell: ResultCell) -> list[Note]:
-    """Return the warnings issued while a cell's rankings were made, and the note of `not_as_published`."""
+def _said_of(cell: ResultCell) -> list[Note]:
     with as_weir_writes_it(cell.folder):
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
     other = not_as_published(cell)
@@ -934,8 +1044,10 @@ def said_of(cell: ResultCell) -> list[Note]:
 
 
 def not_as_published(cell: ResultCell) -> str:
-    """Return in words how a cell's collection differs from the catalogue's, by recorded counts; "" if no score depends
-    on it."""
+    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts.
+
+    "" if it does not differ, or if no score depends on it.
+    """
     name = catalogue.original(cell.collection)
     if name not in catalogue.collection_names():
         return ""
@@ -948,9 +1060,9 @@ def not_as_published(cell: ResultCell) -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker with unscored candidates.
+    """Return a sentence for each collection and re-ranker that left candidates unscored.
 
-    Nothing is said of a search that is re-ranked to another depth than the usual, which somebody asked for.
+    A re-ranker whose depth the user chose is not mentioned.
     """
     sentences: dict[str, None] = {}
     for cell in cells:
@@ -984,7 +1096,7 @@ def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """Return (candidates left unscored, candidates given) of the re-rankers in a cell."""
+    """Return (candidates left unscored, all candidates) of the re-rankers in a result."""
     with as_weir_writes_it(cell.folder):
         reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
@@ -994,7 +1106,10 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on the number of candidates that a re-ranker left unscored, which `bound` qualifies."""
+    """Return a sentence on how many candidates a re-ranker left unscored.
+
+    bound: words before the number, such as "at least ".
+    """
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
@@ -1014,14 +1129,16 @@ def _summed(records: list[Record]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the rows of cells under their labels, then the rows of complete groups of datasets."""
+    """Return the rows of results under their labels, then the rows of complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over each complete group with the same k, by system and measure.
+    """Return the means over each complete group of datasets with the same k, by system and measure.
 
-    cells: one for each dataset and system.
+    cells: one result for each dataset and system.
+
+    [] if no group is complete.
     """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
@@ -1047,16 +1164,16 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with scores of cells, on their provenance, rankings and judgments.
+    """Return the notes to print with scores of results, on their provenance, rankings and judgments.
 
-    measures: those that are shown, by default all of the cells.
+    measures: the measures that are shown, by default all.
     """
     scored = {row.measure for cell in cells for row in cell.rows}
     shown = scored.intersection(measures) or scored
     rows = [row for cell in cells for row in cell.named_rows() if row.measure in shown]
     datasets, of_note = {cell.dataset for cell in cells}, dict[Note, dict[str, None]]()
     for cell in cells:
-        for note in said_of(cell):
+        for note in _said_of(cell):
             of_note.setdefault(note, {})[cell.dataset] = None
     said = [note if len(of) == len(datasets) else note.about(", ".join(of)) for note, of in of_note.items()]
     unscored = list[Note]()
@@ -1071,53 +1188,83 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
+    made = [*map(Note, mixed_provenance(cells)), *judgments, *said]
+    depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
+    return [*made, *depths, *unscored, *row_notes(rows)]
+
+
+def _short_rankings(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
     by_depth: dict[int, set[str]] = {}
     for cell in cells:
         by_depth.setdefault(cell.depth, set()).update(
             row.measure for row in cell.rows if row.measure in shown
         )
-    shallow = [
+    return [
         note if len(by_depth) == 1 else note.about(f"k={depth}")
         for depth, measures in sorted(by_depth.items())
         for note in shallow_notes(depth, measures)
+    ] + _cut_notes(cells, shown)
+
+
+def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
+    """Return a note for each system that returned fewer documents than it was asked for."""
+    by_cut: dict[tuple[str, int], set[str]] = {}
+    for cell in cells:
+        if cell.cut is not None:
+            measures = {row.measure for row in cell.rows if row.measure in shown}
+            by_cut.setdefault((cell.called, cell.cut), set()).update(measures)
+    return [
+        note.about(name)
+        for (name, cut), measures in sorted(by_cut.items())
+        for note in shallow_notes(cut, measures)
     ]
-    made = [*map(Note, mixed_provenance(cells)), *judgments, *said]
-    return [*made, *shallow, *unequal_depths(cells, shown), *unscored, *row_notes(rows)]
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return a note for each dataset on which some systems return much longer rankings than others (`depth_notes`)."""
+    """Return a note for each dataset on which some systems return much longer rankings than others (`depth_notes`),
+    and one for each k that measures exceed, if systems were asked for different k."""
     of_dataset: dict[str, dict[str, int]] = {}
+    whole: dict[str, set[str]] = {}
     for cell in cells:
         of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest
+        whole.setdefault(cell.dataset, set()).update([cell.called] * cell.whole)
     names = set(measures)
     shown = dict.fromkeys(row.measure for cell in cells for row in cell.rows if row.measure in names)
-    return [note.about(dataset) for dataset, of in of_dataset.items() for note in depth_notes(of, shown)]
+    notes = [
+        note.about(dataset)
+        for dataset, of in of_dataset.items()
+        for note in depth_notes(of, shown, whole[dataset])
+    ]
+    return notes + (_short_rankings(cells, names) if len({cell.depth for cell in cells}) > 1 else [])
 
 
 def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
-    """Return sentences on equal names with unequal algorithms, settings, k or collections."""
-    numbers_by_name: dict[str, dict[str, list[str]]] = {}
-    for cell in cells:
-        numbers_of = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
-        for _, record in cell.scored:
-            numbers_of |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
-        for what, number in numbers_of.items():
-            numbers_by_name.setdefault(what, {}).setdefault(str(number), []).append(
-                f"{cell.dataset} {cell.called}"
-            )
-    sentences = [
-        f"{what} was made by different algorithms and does not compare: "
-        + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
-        for what, numbers in numbers_by_name.items()
-        if len(numbers) > 1
-    ]
+    """Return sentences on results with equal names but different algorithms, settings, k or collections."""
+    sentences = other_algorithms(
+        {
+            f"{cell.dataset} {cell.called}": {
+                "bootstrap interval": str(cell.scored[-1][1].declared["interval"].get("algorithm")),
+                **{f"measure {measure}": number for measure, number in cell.origin.algorithms.items()},
+            }
+            for cell in cells
+        }
+    )
     depths: dict[str, dict[int, str]] = {}
     for cell in cells:
         depths.setdefault(cell.called, {}).setdefault(cell.depth, cell.dataset)
     sentences += [
         f"{name} answered with different k: {', '.join(f'{k} on {dataset}' for k, dataset in several.items())}"
         for name, several in depths.items()
+        if len(several) > 1
+    ]
+    makers: dict[str, dict[tuple[object, ...], str]] = {}
+    for cell in cells:
+        if of := tuple(sessions(cell.ranked.declared)):
+            makers.setdefault(cell.called, {}).setdefault(of, cell.dataset)
+    sentences += [
+        f"{name} has no version, and {len(several)} objects of that name answered ({', '.join(several.values())}): "
+        "scores and means may mix models; a version, as in weir.encoder(model, version='2'), tells them apart"
+        for name, several in makers.items()
         if len(several) > 1
     ]
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
@@ -1140,7 +1287,7 @@ def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the fingerprints of the documents and the queries of the rankings."""
+    """Return the recorded fingerprints of a result's documents and queries."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1150,7 +1297,7 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The complete records of the stages that made a cell."""
+    """The complete records of everything that made a result: indexes, rankings, scores."""
 
     dataset: str
     system: str
@@ -1159,7 +1306,7 @@ class Provenance:
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """Return the stages of a cell in the order they were made."""
+    """Return the records of everything that made a result, in the order in which it was made."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*cell.stages, *cell.scored)

@@ -1,4 +1,4 @@
-"""Stages of a collection, found on disk or each made once under a lock."""
+"""The stages of a collection (indexes, rankings, scores), found on disk or made once under a lock."""
 
 from __future__ import annotations
 
@@ -71,11 +71,6 @@ COMPARED_QUERIES = 100
 
 @contextmanager
 def _ranking_warnings(told: set[str]) -> Iterator[list[str]]:
-    """Collect the texts of RankingWarnings in the block; at its end issue all other warnings, and RankingWarnings not
-    in `told`.
-
-    told: texts that were issued before, to which these are added.
-    """
     texts, before = list[str](), set(told)  # warnings of a stage within this one are in `told` at the end
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always", RankingWarning)
@@ -111,14 +106,17 @@ def _warn_of_constant_scores(run: Run, depth: int) -> None:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Suppress RankingWarnings within the block."""
+    """Within the block, suppress RankingWarnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         yield
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Return p50, p95, p99, mean (milliseconds) and number of single queries, timed without caches."""
+    """Return p50, p95, p99 and mean milliseconds of single queries, and their number, timed without caches.
+
+    {} without queries.
+    """
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
     begun = time.perf_counter()
@@ -136,7 +134,6 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
 
 
 def _approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
-    """Return the share of the exact k best that an approximate search loses on some queries; {} for an exact one."""
     some = queries.take(np.arange(min(COMPARED_QUERIES, len(queries))))
     if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}
@@ -183,14 +180,15 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 class StageSharing(Protocol):
-    """Stages in a store that machines share. All methods raise StoreError if the store cannot be reached."""
+    """A store of stages (indexes, rankings) that machines share; all methods raise StoreError if it cannot be
+    reached."""
 
     def try_out(self) -> None:
         """Test access to the store by writing, reading and removing an object."""
         ...
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage; return False if the store lacks it or, after a note, has it damaged."""
+        """Download a stage; return False if the store lacks it or, with a note, has it damaged."""
         ...
 
     def has(self, stage: Stage, root: Path) -> bool:
@@ -202,7 +200,7 @@ class StageSharing(Protocol):
         ...
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload only the record of a stage whose files are local to each machine."""
+        """Upload the record of a stage without its files, which stay on this machine."""
         ...
 
     def withdraw(self, stage: Stage, root: Path) -> None:
@@ -210,7 +208,7 @@ class StageSharing(Protocol):
         ...
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
-        """Wait for the exclusive right to make a stage, and hold it in the block."""
+        """Return a block that waits for the exclusive right to make a stage, and holds it."""
         ...
 
 
@@ -220,7 +218,7 @@ STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", grou
 
 @dataclass(frozen=True, eq=False)
 class StageCache:
-    """The stages of a collection, each made once; implements Shelf."""
+    """The stages (indexes, rankings, scores) of a collection, each made once."""
 
     root: Path
     """The folder <results>/<collection>."""
@@ -240,7 +238,7 @@ class StageCache:
     """Warnings that were issued, shared by the collections of a grid, so that each is printed once."""
 
     def named(self, name: str) -> StageCache:
-        """Return the cache with progress reported under the name of a cell."""
+        """Return the cache with progress shown under this name."""
         watch = self.watch
 
         def watch_cell(stage: str, done: int, total: int) -> None:
@@ -276,15 +274,16 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are encoded already, in this results folder or in the shared store."""
+        """Return True if a system's documents are already encoded, in this results folder or in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode share (number from 0, number of shares) of the documents into the folder from which the
-        index is built.
+        """Encode a share of the documents into the folder from which the index is built.
+
+        share: (number from 0, number of shares).
         """
         if self.encoded(part):
             return
@@ -302,23 +301,22 @@ class StageCache:
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher that stores its rankings for all queries of the collection as stages."""
+        """Return a searcher that stores its rankings for all queries of the collection on disk."""
         return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the stage of a system's rankings for all queries, before self-matches are removed."""
+        """Return the declaration of a system's rankings of all queries, with any self-matches still in them."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return all inputs of a system's search that decide its rankings, such as the queries' metadata that
-        it reads."""
+        """Return the inputs that decide a system's rankings besides its settings, such as metadata that it reads."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """The declared inputs of any search: documents, queries, restrictions."""
+        """The inputs that decide the rankings of any search: fingerprints of documents, queries and restrictions."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -328,11 +326,11 @@ class StageCache:
         return declared
 
     def read_or_search(self, part: Retriever, k: int) -> tuple[Path, Run]:
-        """Return (folder, run) of a system's rankings, read if their stage is valid, else searched."""
+        """Return (folder, run) of a system's rankings, read if they are on disk and intact, else searched."""
         return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """Return (folder, run) of a stage, read if valid, else made by `search`."""
+        """Return (folder, run) of a stage, read if it is on disk and intact, else made by `search`."""
         root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
@@ -406,7 +404,7 @@ class StageCache:
             place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
-        """Return the folder of valid rankings in the results or the store, None without any."""
+        """Return the folder of a stage's intact rankings, in the results or the store; None without any."""
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
@@ -516,10 +514,10 @@ class StageCache:
         making.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
-        """Return (run, facts, measurement) of a search for all queries.
+        """Return (run, facts for the record, measured time and memory) of a search for all queries.
 
-        An unversioned system that is costly to repeat is searched once at the grid's largest depth, then cut
-        at k.
+        A costly system without a version, whose answers may vary, is searched once at the grid's largest
+        depth and cut at k.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
@@ -557,7 +555,7 @@ class StageCache:
         return run, facts | _approximation_loss(searcher, queries, k) | _cost_facts(searcher.costs()), making
 
     def _make_run(self, stage: Stage, search: Search, root: Path) -> Path:
-        folder = root / stage.folder_name
+        folder, replaced = root / stage.folder_name, False
         if own := {*sessions(stage.declared)}:  # another process, or another object, left rankings of its own
             for other in root.glob(f"{slug(stage.name)}-*"):
                 record = record_of(other)
@@ -566,11 +564,14 @@ class StageCache:
                 )
                 if theirs and theirs != own:
                     rmtree(other, ignore_errors=True)
+                    replaced = True
         else:
             self._note_reason(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, making = search()
+        if replaced:
+            facts |= {"notes": [*facts.get("notes", ()), f"{stage.name}: {_REPLACED}"]}
         path = _write_rankings(run, folder)
         files, inputs = {path.name: Checksum.of(path)}, inputs_below(making.inputs, root)
         record = Record(
@@ -581,9 +582,15 @@ class StageCache:
         return folder
 
 
+_REPLACED = (
+    "its rankings replaced an earlier object's of this name, as neither names a version; "
+    "a version, as in weir.encoder(model, version='2'), keeps both"
+)
+
+
 @dataclass(frozen=True, eq=False)
 class CachedRankings:
-    """A searcher that reads or makes the stage for all queries, and searches other queries."""
+    """A searcher that reads stored rankings if all queries of the collection are asked, and else searches."""
 
     cache: StageCache
     part: Retriever
@@ -600,11 +607,10 @@ class CachedRankings:
                 return replace(self.cache.read_or_search(self.part, k)[1], name=str(self.part))
         return restricted_search(self.cache.index(self.part, self.corpus), queries, k, context)
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
+    search_restricted = search
 
     def costs(self) -> Costs:
-        """Return the flags `repeatable` and `measured`; the stage itself records costs."""
+        """Return only the flags `repeatable` and `measured`; the record of the rankings has their cost."""
         costs = self.cache.index(self.part, self.corpus).costs()
         return Costs(repeatable=costs.repeatable, measured=costs.measured)
 
@@ -616,8 +622,10 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {`folder_name`: largest depth at which a grid searches an unversioned system}, also where it is a part of
-    other systems."""
+    """Return {folder name: largest depth} of the systems without a version, which a grid searches only once.
+
+    Systems that are parts of others count too.
+    """
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -634,7 +642,7 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the stage of a system's index over a corpus, which systems may share."""
+    """Return the declaration of a system's index over a corpus. Systems with equal declarations share the index."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
@@ -650,7 +658,7 @@ def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """Return the used stages as (kind, folder relative to `root`)."""
+    """Return (kind, folder relative to `root`) of each used stage."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 

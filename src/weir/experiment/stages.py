@@ -1,4 +1,4 @@
-"""Stages: the indexes, rankings and scores that a grid keeps on disk, each keyed by its declaration, with a record."""
+"""Stages: the indexes, rankings and scores that a grid keeps on disk, each with a key and a record."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """The work, time and memory counted while a stage is being made."""
+    """The work, time and memory of a stage, counted while it is being made."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -54,7 +54,7 @@ class Making:
     """The stages it used, as (kind, folder)."""
 
     def cost(self) -> dict[str, object]:
-        """Return the figures of the record, with compilation apart from the work."""
+        """Return the figures for the record; the time of compilation is separate."""
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -75,7 +75,7 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """The stages being made at this moment, each within the one before."""
+    """The stages (indexes, rankings, scores) being made at this moment, each within the one before."""
 
     at_work: list[Making] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class Stopwatch:
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the counts of a stage made in the block; only code within `timed` is measured."""
+        """Yield the counts of a stage that is made in the block. Only code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -98,7 +98,7 @@ class Stopwatch:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure the block for the stage being made, without the stages made within it."""
+        """Within the block, count time for the stage being made, but not the time of stages made within it."""
         one, begun = self.at_work[-1], _counts()
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii", newline="\n")
@@ -113,7 +113,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Exclude the block, such as reading earlier results, from the measurement of the stage being made."""
+        """Within the block, such as for reading earlier results, count no time for the stage being made."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -176,7 +176,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment() -> dict[str, object]:
-    """Return versions, machine and time, with the packages in use."""
+    """Return versions of packages in use, machine and time."""
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
         {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
@@ -237,7 +237,7 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of a stage: kind, name and all that decides its files, which may not exist yet."""
+    """The declaration of an index, rankings or scores: all that decides its files, whether they exist or not."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -253,17 +253,18 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """The part of the declaration that its key hashes: without engines, names reduced to their kind."""
+        """The part of the declaration that decides the key: without engines, with names reduced to the kind
+        of system."""
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that compute it; None if nothing installed here can be one."""
+        """The engines that compute the stage; None for one that is not installed here."""
         return self._parts[1]
 
     @cached_property
     def key(self) -> str:
-        """Hash of the decisive declaration, as hexadecimal digits."""
+        """The hash, in hexadecimal digits, of everything that decides the result."""
         text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
 
@@ -276,7 +277,7 @@ class Stage:
     def found(self, root: Path) -> tuple[Path, Record] | None:
         """Return (folder, record) of the stage below `root`; None if there is none.
 
-        Looks for the key, not the name. An engine that is unknown here matches any.
+        Looks for the key, not the name. An engine that is not installed here matches any.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -288,14 +289,14 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if the record is of this stage; an engine that is unknown here matches any."""
+        """Return True if the record is of this stage; an engine that is not installed here matches any."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of a made stage, written once, after all its files."""
+    """The record of an index, rankings or scores, written once, after all files."""
 
     kind: str
     name: str
@@ -313,12 +314,12 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """The Stage that was declared when these results were written."""
+        """The declaration that the record contains."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """The engines that computed it, such as "numpy"; None for one that is not installed here."""
+        """The engines that computed the stage, such as "numpy"; None for one that is not installed here."""
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
@@ -343,7 +344,7 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each decisive setting that differs, "" for an absent one."""
+    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if absent."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
@@ -370,7 +371,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record:
-    """Return a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
+    """Return the record in a file; raises StoreError if it is missing, damaged, edited, or of another format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -383,7 +384,8 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(data: bytes, path: Path | str) -> Record:
-    """Return a record from bytes; raises as `read_record`, naming the path."""
+    """Return a record from bytes; raises StoreError, naming `path`, if they are damaged, edited, or of
+    another format."""
     try:
         value = parse_json(data, path)
         if not isinstance(value, dict):
@@ -418,7 +420,7 @@ def parse_record(data: bytes, path: Path | str) -> Record:
 
 
 def record_of(folder: Path, name: str = RECORD) -> Record | None:
-    """Return the record of a stage, None if there is no valid one."""
+    """Return the record in a stage's folder, None if there is no valid one."""
     try:
         return read_record(folder / name)
     except StoreError:
@@ -456,7 +458,7 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """Return the first word of a name: the kind of system, without settings that may be a path."""
+    """Return the first word of a system's name: its kind, without settings that may be a path."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 
@@ -479,18 +481,18 @@ def stored_rows(record: Record) -> list[Row]:
 
 
 def measure_number(measure: Measure) -> int:
-    """Return the number of a measure's algorithm, or the common number of all measures if it has none."""
+    """Return the version number of a measure's algorithm; measures without one share a number."""
     return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return the numbers of judged, answered and unjudged queries, the length of the longest ranking, and the
-    share of tied documents.
-    """
+    """Return the numbers of judged, answered and unjudged queries, the longest ranking, and the share of tied
+    documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),
         "unjudged_queries": scores.ignored,
         "longest": scores.origin.depth,
+        "whole": scores.origin.whole,
         "tied_share": scores.tied,
     }

@@ -1,4 +1,4 @@
-"""Ties that cross the cut at k: in how many rankings of a cell, and which deeper documents belong to them."""
+"""Documents of equal score cut off at rank k: in how many rankings, and which documents they are."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def tied_beyond(cell: ResultCell) -> int | None:
-    """Return the number of queries whose k-th score continues beyond k; None if the search did not record it."""
+    """Return how many queries have further documents with the score of rank k; None if the search did not
+    record it."""
     seen = cell.ranked.facts.get(TIED_BEYOND_K)
     return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return the note on ties that cross a cell's k; None without any, or if the measure ends before k.
+    """Return the note on documents of equal score that are cut off at a result's k.
 
-    run: its stored rankings, counted if the record does not tell: tied at k, else at the depth their file was
-        cut to.
-    searched: the documents that follow were searched.
+    run: its stored rankings, in which ties are counted if they are not recorded.
+    searched: the documents beyond k were searched again.
+
+    None without such documents, and if the measure's cut-off is smaller.
     """
     known, k = tied_beyond(cell), cell.depth
     queries = int(_at_risk(run, k).sum()) if known is None else known
@@ -46,7 +48,6 @@ def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) 
 
 
 def _at_risk(run: Run, k: int) -> np.ndarray:
-    """Return which rankings hold k documents with the last two tied, bool[queries]."""
     full = np.flatnonzero(np.diff(run.ptr) >= max(k, 2))
     risky, last = np.zeros(len(run), np.bool_), run.ptr[full] + k - 1
     risky[full] = run.score[last] == run.score[np.maximum(last - 1, 0)] if k > 1 else True
@@ -54,8 +55,8 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 
 
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
-    """Return the rankings of a cell with all documents that tie with their k-th, searched in the index of its
-    folder.
+    """Return the rankings of a result with all documents that tie with the k-th, searched in its stored
+    index.
 
     None if no exact search of one index made the rankings, the index is missing or disagrees, or a tie is
     longer than MOST.

@@ -1,6 +1,6 @@
-"""Verify a results folder against its records: hash files, recompute means from values, score rankings again.
+"""Verification of a results folder: files are hashed, means recomputed from values, rankings scored again.
 
-The folder may come from elsewhere: only files are read, nothing is written, and the network is not used by default.
+The folder may come from elsewhere: nothing is written, and the network is not used by default.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weir.core.results import ResultKind
 from weir.core.scores import Row, Scores
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here, without_documents
-from weir.datasets.references import is_reference
+from weir.datasets.names import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
 from weir.experiment.results import GridOrder, no_folder
 from weir.experiment.stage_store import INDEXES
@@ -61,7 +61,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of verifying the files of a stage."""
+    """The outcome of verifying the files of an index, rankings or a result."""
 
     folder: str
     kind: str
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """True if nothing that was checked differs from its record."""
+        """True if everything that was checked agrees with its record."""
         return not self.problems
 
     @property
@@ -127,7 +127,7 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return the outcome of verifying every stage of a results folder: checksums, means, scores, names and
+    """Return the outcome of verifying everything in a results folder: checksums, means, scores, names and
     data.
 
     watch: called with (folder, number done, total).
@@ -148,15 +148,15 @@ def verified(
         raise FormatError(root, here, "a results folder of this version")
 
     @cache
-    def opened(where: str, split: str) -> _Collection | str:
+    def opened_collection(where: str, split: str) -> _Collection | str:
         return _Collection.load_collection(where, split, fetch)
 
     def collection(where: str, split: str, dataset: str) -> _Collection | str:
         place = str((places or {}).get(dataset, where))
-        there = opened(place, split)
+        there = opened_collection(place, split)
         if dataset in (places or {}) and not isinstance(there, str):
             return replace(there, placed=True)
-        named = opened(dataset, split) if isinstance(there, str) and dataset != place else there
+        named = opened_collection(dataset, split) if isinstance(there, str) and dataset != place else there
         return there if isinstance(named, str) else named
 
     verdicts = []
@@ -253,8 +253,8 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
 def _check_scores(
     folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
-    """Add to `finding` the differences between a record of scores and its rankings, its values, and scores computed
-    anew.
+    """Add to `finding` how a record of scores differs from its rankings, its values, and scores computed
+    again.
 
     collection: None for damaged rankings or outdated judgments, which are not scored again.
     """

@@ -1,4 +1,4 @@
-"""Why two numbers differ: their settings compared, and runs scored by other rules."""
+"""Why two numbers differ: settings compared, and runs scored by other rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
 from weir.core.origin import Origin, apart
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import averaged
@@ -81,12 +81,13 @@ class SettingDifference:
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """Return the settings that differ by likely effect, without the consequences of other differences.
+    """Return the settings that differ, the most likely cause first, without consequences of other
+    differences.
 
     first, second: (dotted name, text).
 
-    A setting that one side lacks counts only between systems of one kind, and only for cells or settings of
-    the system.
+    A setting that one side lacks counts only between systems of one kind, and only if it is a setting of the
+    result or the system.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
@@ -148,7 +149,7 @@ ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 @dataclass(frozen=True)
 class Scoring:
-    """A rule to compute a number from a run and judgments; the defaults are Weir's."""
+    """A rule to compute a score from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
@@ -178,11 +179,11 @@ class Alternative:
 
 
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
-    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for one that does not
-    count.
+    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does not count.
 
-    k: depth of the rankings if `run` also holds deeper ties with the k-th, else None. All NaN if the measure
-        lacks the mean or extreme over orders of ties.
+    k: depth of the rankings if `run` also holds deeper documents tied with the k-th, else None.
+
+    All NaN if the measure has no mean, or no extreme, over orders of ties.
     """
     judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
@@ -212,7 +213,7 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> 
 
 
 def defined_mean(values: Float64, measure: Measure) -> float:
-    """Return the mean over values that are not NaN, geometric if the measure's is; NaN without any."""
+    """Return the mean of the values that are not NaN, geometric if the measure's is; NaN without any."""
     counted = values[~np.isnan(values)]
     value = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
     return averaged(value, measure.geometric)
@@ -246,7 +247,8 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield measures that other tools call by the same name: other cut-offs, capped recall, relevance levels, gains."""
+    """Yield measures that other tools call by the same name: other cut-offs, capped recall, levels of
+    relevance, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -276,7 +278,10 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without copies (title and text) of better ranked documents; documents outside the corpus stay."""
+    """Return the run without copies (title and text) of a query's better ranked documents.
+
+    Documents outside the corpus are kept. Raises BadValue if document identifiers were not read.
+    """
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)
     in_corpus = np.flatnonzero(at >= 0)
@@ -322,7 +327,7 @@ SHOWN_QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of the two scores that `weir why` compares, with its rankings and judgments if they are on this machine."""
+    """One of the two results that `weir why` compares, with rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -345,7 +350,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change of scoring on both numbers, if they can be scored again."""
+    """The effect that a change of scoring has on both means."""
 
     kind: str
     change: str
@@ -363,7 +368,7 @@ class Effect:
     """True if the publisher documents this rule."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Why:
     """Why two means differ: settings, scoring rules and rankings that explain the gap."""
 
@@ -388,6 +393,9 @@ class Why:
     notes: tuple[str, ...] = ()
     """Remarks, such as on parts that could not be compared."""
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     @property
     def gap(self) -> float:
         """Second mean minus the first."""
@@ -395,14 +403,14 @@ class Why:
 
     @property
     def unexplained(self) -> float:
-        """The smallest gap that a single change leaves, or the gap itself."""
+        """The gap that remains after the single change that closes most of it, or the gap itself."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return the explanation of why two numbers differ, by scoring again if rankings and judgments are here.
+    """Return why two means differ, by scoring both again if rankings and judgments are on this machine.
 
     Each change is made alone and on both sides, so shares need not sum to 1. Measures are changed only for a
     published score; nothing is tried for scores of different queries or judgments.
@@ -444,7 +452,6 @@ def explained(
 def _changed_means(
     first: ComparedResult, second: ComparedResult, measure: Measure
 ) -> Iterator[tuple[Alternative, tuple[float, float]]]:
-    """Yield (change, both means) for each change of the scoring; nothing if the results cannot be scored again."""
     if first.qrels is None or (second.qrels is None and second.score is None):
         return
     for one in _changes(first, second, measure):
@@ -453,7 +460,7 @@ def _changed_means(
         sides = [
             s
             if s.run is None or s.corpus is None
-            else replace(s, run=without_copies(_cut(s.run, s.k), s.corpus))
+            else replace(s, run=without_copies(s.run if s.k is None else s.run.top(s.k), s.corpus))
             for s in (first, second)
         ]
         change = Alternative("duplicates", "copies of a text counted once", Scoring(measure))
@@ -517,10 +524,6 @@ def _agree(first: float, second: float, score: PublishedScore | None) -> bool:
     return abs(second - first) <= NEGLIGIBLE if score is None else score.agrees(first)
 
 
-def _cut(run: Run, k: int | None) -> Run:
-    return run if k is None else run.top(k)
-
-
 def _scored(side: ComparedResult, scoring: Scoring) -> float:
     if side.run is None or side.qrels is None:
         return side.mean
@@ -528,7 +531,8 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return the numbers of queries with the same first ten documents, and of queries that both answer."""
+    """Return the numbers of queries with the same first ten documents in both runs, and of queries that both
+    answer."""
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -556,7 +560,7 @@ SAME_MEAN = 1e-9
 
 @dataclass(frozen=True)
 class Judgments:
-    """Source of the judgments; by default the cell's own."""
+    """Judgments with which results are scored again, by default the recorded ones."""
 
     qrels: object = None
     """A file or Qrels."""
@@ -567,12 +571,11 @@ class Judgments:
 def explain_cells(
     first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why two cells have different means, by scoring both again if their judgments are on this
-    machine.
+    """Return why two results, given by folder, have different means, by scoring both again if possible.
 
-    measure: by default the first in common.
+    measure: by default the first that both have.
 
-    Raises FormatError for a folder that is no finished cell, BadValue without a common measure.
+    Raises FormatError for a folder that is no finished result, BadValue without a common measure.
     """
     cells = open_cell(first), open_cell(second)
     name = measure or next(iter(shared_measures(*cells)), None)
@@ -592,12 +595,13 @@ def explain_cells(
 def explain_published(
     cell: Path, model: str | None = None, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why a cell and a published score differ.
+    """Return why a result, given by its folder, and a published score differ.
 
-    model: see `model_named`; by default claimed by the cell's system.
-    measure: by default the first in common.
+    model: a published model, by its name or by words that only its name has; by default the one that the
+        system should reproduce.
+    measure: by default the first that both have.
 
-    Raises FormatError for a folder that is no finished cell, UnknownName for a model, BadValue if nothing
+    Raises FormatError for a folder that is no finished result, UnknownName for a model, BadValue if nothing
     comparable is published.
     """
     ours = open_cell(cell)
@@ -638,9 +642,10 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why two named rankings have different means.
+    """Return why two rankings, {name: run}, have different means.
 
-    rules: of their collection.
+    measure: by default nDCG@10.
+    rules: scoring rules and collection.
 
     Raises BadValue for a run that answers no judged query.
     """
@@ -662,10 +667,10 @@ def explain_rankings(
 def _rescored_side(
     cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]
 ) -> ComparedResult:
-    """Return a cell as one side of the comparison; its run and judgments only count if they give the stored mean.
+    """Return a result as one side of the comparison; its rankings count only if they give the stored mean.
 
-    Otherwise it has the stored mean alone, and a note says why. Raises BadValue if judgments that were given
-    do not fit, or if there are neither judgments nor a stored mean.
+    Otherwise it has only the stored mean, and a note says why. Raises BadValue if the given judgments do not
+    fit, or if there are neither judgments nor a stored mean.
     """
     stored = cell.mean(str(measure))
     with as_weir_writes_it(cell.folder):
@@ -740,11 +745,15 @@ def _settings_of_run(run: Run, qrels: Qrels) -> tuple[tuple[str, str], ...]:
 
 SETTING_CHARACTERS = 44
 """Longest value of a setting that is printed in full."""
+NAME_CHARACTERS = 20
+"""Longest name of a system that stands above its column; else "first" and "second" do, in the order of the heading."""
 
 
-def settings_table(settings: Sequence[SettingDifference]) -> Table:
+def settings_table(
+    settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
+) -> Table:
     """Return a table of the settings that differ, likeliest first."""
-    lines = [["setting that differs", "first", "second", "likely effect"]]
+    lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:
         values = (
             text if len(text) <= SETTING_CHARACTERS else text[: SETTING_CHARACTERS - 1] + "…"
@@ -764,14 +773,14 @@ def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
         tables.append(
             sentences(f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}")
         )
-        tables.append(settings_table(why.settings))
+        tables.append(settings_table(why.settings, _column_names(why)))
         if (why.effects or why.without) and not why.agree:
             tables += _effect_tables(why)
         lines_below = [_verdict(why)]
         if why.shared:
             lines_below.append(
                 f"rankings: {count(why.same_top)} of {count(why.shared)} queries that both answer begin with the same "
-                "ten documents"
+                "ten documents in one order"
             )
         if any(e.documented for e in why.effects) and not why.agree:
             lines_below.append("*: the publisher is known to score so")
@@ -797,6 +806,12 @@ WHYS = ResultKind(
 )
 
 
+def _column_names(why: Why) -> tuple[str, str]:
+    second = "published" if why.published else why.second
+    short = max(len(why.first), len(second)) <= NAME_CHARACTERS and why.first != second
+    return (why.first, second) if short else ("first", "second")
+
+
 def _effect_tables(why: Why) -> list[Table]:
     near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
     near_kinds, all_kinds = {e.kind for e in near}, {e.kind for e in why.effects}
@@ -807,7 +822,7 @@ def _effect_tables(why: Why) -> list[Table]:
     idle = ", ".join(k for k in without if k not in all_kinds)
     tables = []
     if near:
-        lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
+        lines = [["scored again, each change alone", *_column_names(why), "gap left", "explains"]]
         for e in near:
             explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
             name = f"{e.kind}: {e.change}{' *' if e.documented else ''}"
@@ -824,24 +839,21 @@ def _verdict(why: Why) -> str:
         return f"no gap: {same}"
     if closing:
         best = closing[0]
-        remainder = f"; {change(best.gap)} is left" + (
-            ", less than the printed digits show" if why.published else ""
-        )
-        return f"explained: {best.kind}: with {best.change} the gap closes{remainder}"
+        shown = ", below the printed digits" if why.published else ""
+        return f"explained: {best.kind}: with {best.change}, the gap is {change(best.gap)}{shown}"
     if not (why.effects or why.without):
         return f"unexplained: {change(why.gap)}; only the settings can be compared"
     if why.published is not None:
         nearest = f"; the nearest change leaves {change(why.unexplained)}" if why.effects else ""
         return f"not explained by scoring{nearest}: the rankings differ, or a rule that is not known here"
-    gaps = [why.gap, *(e.gap for e in why.effects)]
     unknown = all(one.setting in SEEN_IN_RUNS for one in why.settings)
     made = (
         "run files do not say how they were made, folders of weir run do" if unknown else "see the settings"
     )
-    return (
-        f"no change of scoring closes the gap: it lies between {change(min(gaps))} and {change(max(gaps))}, "
-        f"so the rankings differ: {made}"
-    )
+    smallest = min((e.gap for e in why.effects), key=abs, default=why.gap)
+    left = f"; the nearest leaves {change(smallest)}" * (abs(smallest) < abs(why.gap))
+    apart = f"no single change of scoring makes the means equal, {change(why.gap)} apart{left}"
+    return f"{apart}, so the rankings differ: {made}"
 
 
 def _mean_shown(why: Why, value: float) -> str:

@@ -1,1 +1,1 @@
-"""Bytes to values and back: files, archives, downloads, stores."""
+"""From bytes to values and back: files, archives, downloads, stores."""

@@ -1,7 +1,7 @@
 """Files and folders that appear complete or not at all.
 
 Content is written beside the destination, synced to disk and renamed, so that nobody sees half a file, even
-after a crash. Symbolic links stay and their destination is replaced. Pipes, devices, sockets and standard
+after a crash. The target of a symbolic link is replaced, not the link. Pipes, devices, sockets and standard
 output receive the content once it is complete.
 """
 
@@ -14,7 +14,6 @@ import math
 import os
 import platform
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -55,7 +54,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Raise StoreError, in one line, for an error of the operating system in the block that writes `path`."""
+    """Within the block, which writes `path`, raise StoreError for errors of the operating system."""
     try:
         yield
     except OSError as error:
@@ -81,12 +80,12 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    `-` is standard output; links are followed; a replaced file keeps its permissions; nothing remains after
-    an error.
+    `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders are
+    made. After an error `path` is as before.
 
     durable: sync to disk, to survive a power cut.
 
-    Raises StoreError if the disk refuses, and for a folder.
+    Raises StoreError if the file cannot be written.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -117,7 +116,6 @@ def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def _target(path: Path) -> Path:
-    """Return the file that a link leads to, existing or not, else the path; raises StoreError for a circle of links."""
     if not path.is_symlink():
         return path
     target = Path(os.path.realpath(path))
@@ -188,7 +186,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
     """Yield a temporary folder, synced to disk and renamed to `path` when the block succeeds.
 
     An older folder is replaced, a link followed; if several processes write it, one result stays. Nothing
-    remains after an error. Raises StoreError if the disk refuses, and if `path` is no folder.
+    remains after an error. Raises StoreError if the folder cannot be written, and if `path` is no folder.
     """
     with storing(path):
         target = _target_folder(path)
@@ -221,9 +219,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError if an untrusted folder contains a link that leads out of it, a pipe or a device.
+    """Raise StoreError if an untrusted folder contains a pipe, a device or a link that leads out of it.
 
-    folders: names of the subfolders to search, which must include all that will be written.
+    folders: names of the subfolders to search. They must include all that will be written.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -246,7 +244,7 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Return the path after removing a link, pipe or device there; for files that the user does not name."""
+    """Return the path, after removing a link, pipe or device at it; only for files that the user does not name."""
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -254,25 +252,34 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a file atomically; raises StoreError."""
+    """Write a file atomically; raises StoreError.
+
+    durable: sync to disk, to survive a power cut.
+    """
     with atomic_file(path, durable) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given; raises StoreError."""
+    """Write a UTF-8 file atomically, line ends as given; raises StoreError.
+
+    durable: sync to disk, to survive a power cut.
+    """
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON; raises StoreError."""
+    """Write a value atomically as indented JSON; raises StoreError.
+
+    durable: sync to disk, to survive a power cut.
+    """
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 
 def writable(folder: Path) -> bool:
-    """Return whether files can be created in a folder, or in its nearest existing parent.
+    """Return True if files can be created in a folder, or in its nearest existing parent.
 
-    Without write permission bits it is read-only even for root, except on Windows.
+    Without write permission bits it counts as read-only, even for root, except on Windows.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -289,7 +296,7 @@ def sweep(path: Path) -> None:
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove temporary files that killed processes left in a folder, as `sweep`."""
+    """Remove temporary files that killed processes left in a folder."""
     _sweep(folder, ".")
 
 
@@ -331,7 +338,7 @@ def _alive(process: int) -> bool:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}{_MARK}{_host()}-{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f".{path.name}{_MARK}{_host()}-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _move_into_place(new: Path, path: Path) -> None:
@@ -355,7 +362,6 @@ def _move_into_place(new: Path, path: Path) -> None:
 
 
 def _moved(move: Callable[[], object], unless: Path | None = None) -> None:
-    """Retry a move that Windows refuses while the file is open, unless the path `unless` exists."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:

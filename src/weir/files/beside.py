@@ -1,4 +1,4 @@
-"""The file of rules of documents beside judgments, which a plug-in reads."""
+"""The file of rules on documents that may stand beside judgments; a plug-in reads it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules (document-rules.tsv) of their folder, or of its parent if the folder is `qrels`.
+    """Return judgments with the rules (document-rules.tsv) of their folder, or of its parent if the folder is
+    `qrels`.
 
-    Raises FormatError for two such files, and as their reader.
+    Raises FormatError for two such files and for an invalid one.
     """
     folders = [path.parent, *([path.parent.parent] if path.parent.name == "qrels" else [])]
     found = [folder / RULES_FILE for folder in folders if (folder / RULES_FILE).is_file()]

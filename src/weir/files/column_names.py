@@ -1,27 +1,28 @@
-"""Column names by which rankings and judgments are recognised: their one home."""
+"""Column names by which rankings and judgments are recognised."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from weir.core.rounding import counted
 from weir.errors import BadValue, FormatError, LossWarning, WeirError, nearest_names, user_level
+from weir.files.text_files import read_toml
 
 Kind: TypeAlias = Literal["run", "qrels"]
+Part: TypeAlias = Literal["system", "collection"]
 Tiers: TypeAlias = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True)
 class FieldNames:
-    """The names of fields in column_names.toml, which documents each table; compared by `fold`."""
+    """The names of fields in column_names.toml, which documents each table; names are compared by `fold`."""
 
     roles: Mapping[str, Tiers]
     """{role: tiers of names, the best first}."""
@@ -29,19 +30,22 @@ class FieldNames:
     """{whether a column with the name holds labels: names}."""
     words: Mapping[str, frozenset[str]]
     """{part of a document to search for words: names}."""
-    runs: frozenset[str]
+    parts: Mapping[Part, frozenset[str]]
+    """{what a table may hold several of: names of columns that tell their rows apart}."""
     clicks: Mapping[str, frozenset[str]]
     containers: frozenset[str]
     inner: frozenset[str]
     unanswerable: Mapping[str, frozenset[str]]
 
     def every(self, *roles: str) -> frozenset[str]:
-        """Return all names of these roles, by default of every role."""
+        """Return all names of these roles (query, document and so on), by default of every role."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles that can only mean an identifier: the first tier, for documents also the
-        second, for catalogues."""
+        """Return the names of these roles that can only mean an identifier, by default of every role.
+
+        These are names of the first tier, and for documents also of the second, such as `sku` in catalogues.
+        """
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -56,7 +60,7 @@ def fold(name: object) -> str:
 @cache
 def field_names() -> FieldNames:
     """Return the names by which files may call each field; the list is read once."""
-    table = tomllib.loads(files("weir.files").joinpath("column_names.toml").read_text(encoding="utf-8"))
+    table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
         return frozenset(map(fold, words))
@@ -65,7 +69,7 @@ def field_names() -> FieldNames:
         {role: tuple(map(folded, tiers)) for role, tiers in table["roles"].items()},
         {True: folded(table["labels"]["yes"]), False: folded(table["labels"]["no"])},
         {within: folded(words) for within, words in table["words"].items()},
-        folded(table["runs"]["names"]),
+        {"system": folded(table["runs"]["names"]), "collection": folded(table["collections"]["names"])},
         {role: folded(words) for role, words in table["clicks"].items()},
         folded(table["containers"]["names"]),
         folded(table["containers"]["inner"]),
@@ -74,9 +78,9 @@ def field_names() -> FieldNames:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns with a usual name of a role, from the best tier of names only; [] for none.
+    """Return the columns whose names are usual for a role such as "query"; [] for none.
 
-    PyTerrier's numeric `docid` is ignored beside `docno`.
+    Only the most usual names that occur count. PyTerrier's numeric `docid` is ignored beside `docno`.
     """
     folded = [(column, fold(column)) for column in columns]
     if any(name == "docno" for _, name in folded):
@@ -86,7 +90,8 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns whose usual names mean an identifier, for each role only the best: sku only without doc_id."""
+    """Return the columns that hold identifiers, by name. For each role the most usual name counts: `doc_id`
+    before `sku`."""
     listed = list(columns)
     return [one for role in roles for one in of_role(listed, role) if fold(one) in field_names().ids(role)]
 
@@ -200,7 +205,7 @@ def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None
 
 
 def is_label(column: str) -> bool | None:
-    """Return whether a column's name means labels; None if the name does not tell."""
+    """Return True if a column's name means labels, False if it means something else, None if it does not tell."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -208,7 +213,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return whether the first line of a table is a header: no number and a usual name."""
+    """Return whether the first line of a table is a header: it has no number and at least one usual name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)
@@ -217,7 +222,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return whether a name is a first choice for a column, so that the first line is a header."""
+    """Return True if a cell is a column's most usual name, so that the line must be a header."""
     return any(
         fold(column) in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -230,7 +235,7 @@ def _have(columns: Iterable[str], *roles: str) -> bool:
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
-    """Return whether a column is called rank, as only in runs."""
+    """Return True if a column is called rank, which only runs have."""
     return "rank" in map(fold, columns)
 
 
@@ -240,10 +245,11 @@ def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
     return list(columns).index(found[0]) if len(found) == 1 else None
 
 
-def system_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the column that names the system of a run's row; None if missing or for judgments."""
-    names = field_names().runs
-    return next((at for at, name in enumerate(columns) if fold(name) in names and kind == "run"), None)
+def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
+    """Return (position, kind) of columns that name a row's collection or, in a run, its system."""
+    parts = field_names().parts
+    of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
+    return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
@@ -257,18 +263,32 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of columns that neither a run nor judgments have; raises as `three_columns`."""
-    found = rank_column(columns, kind), origin_column(columns, kind), system_column(columns, kind)
-    used = {*three_columns(columns, kind, path), *found}
-    known = {*_OF_TREC, *(map(fold, SHEET_HEAD) if kind == "qrels" and is_sheet(columns) else ())}
-    others = (name for n, name in enumerate(columns) if n not in used and name.strip())
-    if unread := [name for name in others if fold(name) not in known]:
+    """Warn (LossWarning) of columns that are not read.
+
+    Raises FormatError for a missing or ambiguous column, and for judgments with ranks.
+    """
+    found = rank_column(columns, kind), origin_column(columns, kind)
+    systems = (at for at, part in part_columns(columns, kind) if part == "system")
+    used = {*three_columns(columns, kind, path), *found, *systems}
+    # The first column without a name is pandas' index.
+    named = (name if name.strip() or not n else f"column {n + 1}" for n, name in enumerate(columns))
+    others = (name for n, name in enumerate(named) if n not in used and fold(name) not in _OF_TREC)
+    say_left_out(path, others, kind == "qrels" and is_sheet(columns))
+
+
+def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> None:
+    """Warn (LossWarning) of columns that are not read; a column without a name is not mentioned.
+
+    sheet: the table is a judging sheet, whose texts are not mentioned either.
+    """
+    known = {fold(name) for name in SHEET_HEAD} if sheet else set[str]()
+    if unread := [name for name in names if name.strip() and fold(name) not in known]:
         said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
         warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return whether a table begins with the columns of a judging sheet."""
+    """Return True if a table begins with the columns of a judging sheet."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 

@@ -1,4 +1,4 @@
-"""A collection's documents as memory-mapped column files."""
+"""A collection's documents in memory-mapped column files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +35,7 @@ from weir.files.integrity import (
     SEAL,
     Checksum,
     checksums_read,
+    content_hash_of,
     open_folder,
     read_array,
     read_sealed,
@@ -62,7 +63,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class ColumnHash:
-    """SHA-256 hashes of the bytes and the offsets of a text column, independent of the batches it came in."""
+    """The SHA-256 hash of the bytes and offsets of a text column; it does not depend on how batches are cut."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -77,7 +78,7 @@ class ColumnHash:
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Add texts; return their bytes and end offsets as column files hold them."""
+        """Add texts; return their bytes and end offsets as they are stored in column files."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -88,7 +89,6 @@ class ColumnHash:
         return data, offsets
 
     def digest(self) -> bytes:
-        """Return the hash of the texts so far."""
         return self._hash[0].digest() + self._hash[1].digest()
 
 
@@ -107,7 +107,6 @@ class ColumnWriter:
             file.write(part)
 
     def close(self) -> None:
-        """Close, and so flush, the column's two files."""
         try:
             self._data.close()
         finally:
@@ -121,7 +120,7 @@ class ColumnWriter:
 
 @dataclass(eq=False)
 class CheckedFile:
-    """A memory-mapped file whose blocks are verified by checksum before their first use."""
+    """A memory-mapped file: `need` verifies bytes by checksum, once, and is called before they are read."""
 
     path: Path
     checksum: Checksum
@@ -136,8 +135,9 @@ class CheckedFile:
         self._undamaged_store = np.zeros(len(self.checksum.blocks), np.bool_)
 
     def need(self, start: int, stop: int) -> None:
-        """Verify bytes start..stop-1; a damaged file is rebuilt, which replaces `raw`. Raises StoreError if
-        that fails.
+        """Verify bytes start..stop-1 before they are read.
+
+        A damaged file is rebuilt and replaces `raw`; raises StoreError if that fails.
         """
         first, last = start // BLOCK_BYTES, -(-stop // BLOCK_BYTES)
         if stop <= start or self._undamaged_store[first:last].all():
@@ -152,7 +152,7 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify several byte ranges, as `need`."""
+        """Verify several byte ranges before they are read; raises StoreError for damage that cannot be repaired."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -194,14 +194,13 @@ class StoredStrings:
         return np.diff(self._cuts(0, len(self)))
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return strings start..stop-1, sharing the mapped memory."""
         start, stop, _ = slice(start, stop).indices(len(self))
         ptr = self._cuts(start, max(start, stop))
         self.data.need(int(ptr[0]), int(ptr[-1]))
         return Strings(self.data.raw, ptr)
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """Return a copy; reads only the blocks of these strings."""
+        """Return a copy of the strings with these numbers; reads only the blocks that hold them."""
         at = np.asarray(codes, np.int64)
         at = np.where(at < 0, at + len(self), at)
         if len(at) and not 0 <= at.min() <= at.max() < len(self):
@@ -253,7 +252,7 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumn:
-    """The metadata of documents as JSON, and the folder for columns of its fields."""
+    """The metadata of documents as JSON, with the folder in which columns of its fields are stored."""
 
     column: StringColumn | None
     """A JSON object for each document, "" for none; None if no document has any."""
@@ -264,13 +263,13 @@ class MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """Hash of the checksums of its files, which identifies the metadata."""
+        """Hash of the checksums of all files, which identifies the metadata."""
         if not isinstance(self.column, StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
-    def documents(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
+    def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
         """Yield the fields of all documents in batches."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
@@ -298,7 +297,7 @@ class StoredFields:
             return self.columns[name]
         metadata, kind = self._metadata, self._kinds[name]
         if metadata.folder is None:
-            parts = [cells(documents, name, kind) for documents in metadata.documents()]
+            parts = [cells(documents, name, kind) for documents in metadata.document_batches()]
             texts, numbers = Strings.concatenated([part for part, _ in parts]), [part for _, part in parts]
             column = FieldColumn(
                 texts,
@@ -334,7 +333,7 @@ class StoredFields:
                         return kinds
             except StoreError as error:
                 _say_damaged(error)
-        for documents in metadata.documents():
+        for documents in metadata.document_batches():
             for document in documents:
                 fields.add(document)
         if path is not None:
@@ -349,7 +348,7 @@ class StoredFields:
         with atomic_dir(place) as folder:
             writer, numbers = ColumnWriter(folder, VALUE), [np.empty(0)]
             try:
-                for documents in self._metadata.documents():
+                for documents in self._metadata.document_batches():
                     texts, values = cells(documents, name, kind)
                     writer.append(texts)
                     numbers += [values] if kind == "number" else []
@@ -419,7 +418,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """A collection's documents in a store opened for reading, with facts about the source file."""
+    """A collection's documents in a store opened for reading, with facts about the file they come from."""
 
     path: Path
     """Path of the store; of the documents' file if they are in memory."""
@@ -433,14 +432,19 @@ class CorpusStore:
 
 
 def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
-    """Return the documents of a file, through its store; raises as `open_store`."""
+    """Return the documents of a file, through its store.
+
+    beside: put the store next to the file if possible.
+
+    Raises FormatError for a file that is no collection, StoreError if the store cannot be written.
+    """
     return open_store(part, beside).corpus
 
 
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
-    """Return the store of a documents file, opened; built if missing or if the file has changed.
+    """Return the opened store of a documents file; it is built if it is missing or the file has changed.
 
-    beside: keep the store next to the file if possible.
+    beside: put the store next to the file if possible.
     read_only: write nothing; without a store, hold the documents in memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
@@ -456,7 +460,7 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of a file's present documents; writes nothing.
+    """Return the fingerprint that a documents file has now, without writing anything.
 
     Raises FormatError for a file that is no collection.
     """
@@ -543,7 +547,10 @@ def _unmendable(what: object, part: CollectionPart) -> StoreError:
 
 
 def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
-    """Return the possible paths of a file's store, the preferred first."""
+    """Return the paths at which a file's store may lie, the preferred first.
+
+    beside: next to the file, if possible.
+    """
     inner = "" if part.member is None else "." + part.member.replace("/", "-")
     name = f"{part.path.name}{inner}.weir"
     key = hashlib.blake2b(
@@ -577,7 +584,8 @@ def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
 def _build(place: Path, part: CollectionPart) -> None:
     with atomic_dir(place) as folder:
         now = _file_identity(part, part.path.stat())
-        source = now | {CONTENT: _content_hash(part.path, tuple(now.values()))}
+        # A CRC would not do: a gzip file ends in the CRC of its content, so a change of both can keep its own CRC.
+        source = now | {CONTENT: content_hash_of(part.path, tuple(now.values()))}
         columns: dict[str, ColumnWriter] = {}
         with ExitStack() as opened:
             for name in _COLUMNS:
@@ -617,13 +625,6 @@ def _file_identity(part: CollectionPart, stat: os.stat_result) -> dict[str, obje
     return file | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
 
 
-@lru_cache(maxsize=256)
-def _content_hash(path: Path, state: object) -> str:
-    # A CRC would not do: a gzip file ends in the CRC of its content, so a change of both can keep its own CRC.
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _write_index(folder: Path, part: CollectionPart) -> None:
     data, offsets = (np.memmap(folder / file, np.uint8, "r") for file in _column_files("_id"))
     ids = Strings(data, offsets.view("<i8"))
@@ -648,10 +649,6 @@ def _write_index(folder: Path, part: CollectionPart) -> None:
 
 
 def _opened_store(place: Path, part: CollectionPart | None, read_only: bool = False) -> CorpusStore | None:
-    """Return the store at a place; None if missing, of another version, or out of date.
-
-    Raises StoreError for damage that shows without reading the documents.
-    """
     about = _record(place) if place.is_dir() else None
     if about is None or (part is not None and not _is_up_to_date(place, about, part, read_only)):
         return None
@@ -709,7 +706,7 @@ def _index(
 
 
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
-    """Rebuild a store that was found damaged while in use, with the same bytes.
+    """Rebuild, with the same bytes, a store that was found damaged while in use.
 
     Raises StoreError if nothing may be written (part is None) or the source has changed.
     """
@@ -744,7 +741,7 @@ def _is_up_to_date(place: Path, about: dict[str, Any], part: CollectionPart, rea
         return False
     if all(source.get(name) == value for name, value in now.items()):
         return True
-    if source.get(CONTENT) != _content_hash(part.path, tuple(now.values())):
+    if source.get(CONTENT) != content_hash_of(part.path, tuple(now.values())):
         return False
     if not read_only and writable(place):
         with _store_lock(place, wait=False) as alone:

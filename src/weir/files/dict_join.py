@@ -43,7 +43,7 @@ class _Unusual(Exception):
 # compared only for ties.
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Judgments as given, with a copy of their grades, since the caller may change the dicts."""
+    """The judgments of an earlier call with a copy of their grades, since the caller may change the dicts."""
 
     rows: Rows
     grades: NDArray[Any]
@@ -72,8 +72,7 @@ def join_dicts(qrels: object, run: object) -> Judged | None:
     """Return the join of {query: {document: grade}} with {query: {document: score}}; None for unusual input.
 
     Equals `Judged.of(Run.of(run), Qrels.of(qrels))`; lists and small frames are joined too. Unusual are
-    numbers of other types, mixed identifiers, repeated documents, and all that `refuse_mismatched` may refuse
-    or warn of.
+    numbers of other types, mixed identifiers, repeated documents and anything to warn of or refuse.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")
@@ -118,7 +117,10 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     ):
         raise _Unusual  # perhaps a self-match, which is counted
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
-    groups = tie_groups(ptr, key)
+    with np.errstate(over="ignore"):
+        single = key.astype(np.float32)
+    single_groups = tie_groups(ptr, single)  # what is equal as doubles is equal as floats
+    groups = tie_groups(ptr, key) if len(single_groups[0]) else single_groups
     begin = dict(zip(rankings, cuts, strict=False))  # the last cut is the end
     answers = [rankings.get(q, _NO_RANKING) for q in judgments]
     starts, sizes = [begin.get(q, 0) for q in judgments], list(map(len, answers))
@@ -135,7 +137,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     hits = row.searchsorted(ideal_ptr).tolist()
     start_of_row = np.array(starts)[query]
 
-    def places(key: Scores, judged_key: Scores, groups: Groups) -> tuple[Int64, Int64, Int64]:
+    def ranks_and_ties(key: Scores, judged_key: Scores, groups: Groups) -> tuple[Int64, Int64, Int64]:
         first = np.ones(len(row), np.int64)
         for (c, d), a, n in zip(pairwise(hits), starts, sizes, strict=True):
             if c < d:
@@ -149,7 +151,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         scored = [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)]
         return _ranks_with_ties(judgments, scored, row, query, first, last), first, last
 
-    rank, first, last = places(key, judged_key, groups)
+    rank, first, last = ranks_and_ties(key, judged_key, groups)
     shared, tied_end = np.zeros(len(judgments), np.int32), np.zeros(len(judgments), np.bool_)
     if len(groups[0]):
         shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
@@ -158,13 +160,10 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         tied_end[:] = [end_of.get(q, False) for q in judgments]
     order = ((query << 32) + rank).argsort()
     ranks = rank[order].astype(np.int32)
-    float_rank = None
-    with np.errstate(over="ignore"):
-        single = key.astype(np.float32)
-    single_groups = begins, ends = tie_groups(ptr, single)
-    if (key[begins] != key[ends - 1]).any():
+    float_rank, (begins, ends) = None, single_groups
+    if len(begins) and (key[begins] != key[ends - 1]).any():
         with np.errstate(over="ignore"):
-            moved = places(single, judged_key.astype(np.float32), single_groups)[0]
+            moved = ranks_and_ties(single, judged_key.astype(np.float32), single_groups)[0]
         float_rank = None if (moved == rank).all() else moved[order].astype(np.int32)
     others = [str(name) for name in rankings if name not in judgments]
     return Judged(

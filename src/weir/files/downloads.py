@@ -59,13 +59,13 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 def extract(archive: Path, to: Path) -> None:
     """Unpack a zip atomically into a folder; a single top folder becomes `to` itself.
 
-    Raises FormatError for a damaged zip, more than 10,000 members or 200 times the archive's size, and
-    repeated or unsafe members (see `_refusal_reason`); StoreError if the disk refuses or is too full.
+    Raises FormatError for a damaged zip, unsafe or repeated members, more than 10,000 members or 200 times
+    the archive's size; StoreError if the folder cannot be written or the disk is too full.
     """
     try:
         with zipfile.ZipFile(archive) as source:
             members = [m for m in source.infolist() if not m.is_dir()]
-            check_members(archive, len(members))
+            check_members(archive, [member.filename for member in members])
             for member in members:
                 if reason := _refusal_reason(member):
                     shown = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
@@ -139,7 +139,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits at which Weir gives up on a server."""
+    """Limits after which Weir gives up on a server."""
 
     timeout: float = 30.0
     """Seconds without any byte."""
@@ -169,8 +169,6 @@ class _HopelessError(Exception):
 
 @dataclass(frozen=True)
 class _Job:
-    """A file to fetch; `part` is the partial file, `note` records its source."""
-
     to: Path
     checksum: str | None
     size: int | None
@@ -215,15 +213,17 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file from the first address that provides it. An existing file with the right checksum stays.
+    """Fetch a file from the first address that provides it. An existing file stays if its checksum is right,
+    or if none is given.
 
-    Received bytes stay in `<to>.part`, from which the next call resumes.
-
-    checksum: see `checksum_of`. A file with another one is removed.
-    size: bytes expected; None for at most `Patience.most`. An address that sends more is given up.
+    urls: addresses to try in order.
+    checksum: expected hash, in a form of `checksum_of`. A file with another checksum is removed.
+    size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
     progress: called with (bytes so far, total bytes or None).
+    patience: limits of time and size, and when to try again.
 
-    Raises DownloadError with the reason for each address, StoreError if the disk refuses or is too full.
+    Received bytes stay in `<to>.part`, from which the next call resumes. Raises DownloadError with the reason
+    for each address, StoreError if the file cannot be written or the disk is too full.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -247,14 +247,14 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return a declared length in bytes; None unless it is a plausible positive integer."""
+    """Return a length in bytes as a server declares it; None unless it is a plausible positive integer."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
     """Return the hash of a file in the form of `like`: "md5:...", "sha256:..." or "git:..." (a git blob).
 
-    Raises BadValue for another form.
+    like: a hash of that form. Raises BadValue for another form.
     """
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
@@ -349,7 +349,6 @@ def _followed(
 
 
 def _first_byte(response: BaseHTTPResponse, address: Address, have: int, job: _Job) -> int | None:
-    """Return the offset at which a response's bytes begin in the file; None if the file is complete already."""
     status, content = response.status, response.headers.get("Content-Range", "")
     if status == HTTPStatus.PARTIAL_CONTENT:
         if not content.startswith(f"bytes {have}-"):

@@ -1,4 +1,4 @@
-"""The formats of rankings and judgments, and the rows in files of each."""
+"""The formats of rankings and judgments, and their rows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.strings import Bytes, Float64, Strings
+from weir.core.strings import Bytes, Float64, Strings, take_strings
 from weir.errors import FormatError, RankingWarning, user_level
 from weir.files.column_names import (
     WRITTEN,
@@ -29,9 +30,9 @@ from weir.files.column_names import (
     is_sheet,
     kind_of,
     origin_column,
+    part_columns,
     rank_column,
     say_unread,
-    system_column,
     three_columns,
 )
 from weir.files.json_files import (
@@ -43,7 +44,7 @@ from weir.files.json_files import (
     line_of_row,
     read_nested,
 )
-from weir.files.one_system import SystemRow, refuse_several_systems
+from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import (
     BLOCK_ROWS,
     ParsedRows,
@@ -53,6 +54,7 @@ from weir.files.parsers import (
     Source,
     TableChunk,
     differs_from_previous,
+    distinct_strings,
     parse_decimals,
     parse_slowly,
     ranks_behind,
@@ -86,6 +88,7 @@ SEMICOLON = ";"
 _NAMED_SEPARATOR = re.compile(
     r'"?sep=(.)"?', re.IGNORECASE
 )  # the first line that Excel takes a separator from
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
 _DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
 _LINE_FEED, _ZERO = 10, 48
@@ -151,14 +154,15 @@ def named_format(path: Path) -> Format | None:
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a pipe, which can be read only once. Raises as `read_bytes`."""
+    """Return the first bytes of a file; b"" for a pipe, which can be read only once. Raises FormatError if it
+    cannot be read."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
     """Return the format of an existing file, by its name, else by its first bytes.
 
-    head: its first bytes, if they were read before.
+    head: its first bytes, if already read.
 
     Raises FormatError if it cannot be read or has an unknown format.
     """
@@ -178,6 +182,8 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
     for magic, data, expected in _FOREIGN:
         if head.startswith(magic):
             raise FormatError(path, data, expected)
+    if head[257:262] == b"ustar":
+        raise FormatError(path, "a tar archive", "one file out of it")
     if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
         raise FormatError(path, "bzip2 data", _UNPACKED)
     if head.startswith(bytes(4)):
@@ -217,9 +223,9 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return whether a file's first line is an object with nuggets; False if it cannot be read.
+    """Return True if a file's first line is an object with nuggets; False if it cannot be read.
 
-    head: its first bytes, if they were read before.
+    head: the file's first bytes, if already read.
     """
     try:
         line = head_of(path) if head is None else head
@@ -255,9 +261,9 @@ def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
     """Return the first line of a text table, split at its separator.
 
     tabs: the separator is the tab; otherwise the line decides.
-    head: its first bytes, if they were read before.
+    head: the file's first bytes, if already read.
 
-    Raises FormatError if lines end in carriage returns alone.
+    Raises FormatError if lines end in carriage returns without line feeds.
     """
     line, _, rest = (head or read_bytes(path, _HEAD_BYTES)).decode("utf-8", "replace").partition("\n")
     named = "" if tabs else named_separator(line)
@@ -297,7 +303,7 @@ def _head(path: Path, form: Format) -> TableHead | None:
 
 
 def cells_of(line: str, separator: str) -> list[str]:
-    """Return the cells of a line; split at every separator if its quoting is invalid."""
+    """Return the cells of a line. If its quoting is invalid, it is split at every separator."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
@@ -305,7 +311,10 @@ def cells_of(line: str, separator: str) -> list[str]:
 
 
 def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
-    """Return whether a file begins with the columns of a judging sheet; `head` as in `table_head`."""
+    """Return True if a file begins with the columns of a judging sheet.
+
+    head: the file's first bytes, if already read.
+    """
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
     return is_sheet(table_head(path, path.suffix == ".tsv", head).cells)
@@ -324,7 +333,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 def kind_of_file(path: Path) -> Kind:
     """Return "run" or "qrels", by column names, the number of TREC columns, or fractions in JSON (a run).
 
-    Raises FormatError if undecided, and as `read_run`.
+    Raises FormatError if undecided, or if the file cannot be read.
     """
     form = format_of(path, "run")
     if form.name == "trec":
@@ -384,11 +393,17 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a file in a format with rows; its blocks raise FormatError for an invalid line."""
+    """Return the rows of a file in a format with rows; its blocks raise FormatError for an invalid line.
+
+    Raises FormatError if a query has rows of several systems.
+    """
     parquet, head = form.name == "parquet", _head(path, form)
     line_ends = list[bytes]()
-    if kind == "run" and form.name != "trec" and not is_pipe(path):
-        refuse_several_systems(path, lambda: _rows_by_system(path, form, head))
+    if form.name != "trec" and not is_pipe(path):
+        columns = names_of_columns(path, form)
+        for at, part in part_columns(columns, kind):
+            rows = partial(_rows_by_part, path, form, head, kind, at)
+            refuse_several_systems(path, rows, REMEDIES[part], "system" if part == "system" else columns[at])
     try:
         size = path.stat().st_size
     except OSError:
@@ -409,7 +424,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         if layout is not None and (how.quoted or layout.separator == SEMICOLON):
 
             def place_of_row(row: int) -> str:
-                lines = (line for line, cells in table_records(path, layout.separator) if cells)
+                lines = (line for line, cells in _table_records(path, layout.separator) if cells)
                 return f", line {next(itertools.islice(lines, row, None))}"
 
             return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place_of_row)
@@ -437,16 +452,16 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         at = origin_column(head.cells, kind) if head is not None else None
         if head is None or at is None:
             return None
-        return Origins.of(cells[at] for _, cells in table_records(path, head.separator) if cells)
+        return Origins.of(cells[at] for _, cells in _table_records(path, head.separator) if cells)
 
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
 
 
-def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterator[SystemRow]:
+def _rows_by_part(
+    path: Path, form: Format, head: TableHead | None, kind: Kind, at: int
+) -> Iterator[SystemRow]:
     columns = names_of_columns(path, form)
-    if (at := system_column(columns, "run")) is None:
-        return
-    used = three_columns(columns, "run", path)[0], at, rank_column(columns, "run")
+    used = three_columns(columns, kind, path)[0], at, rank_column(columns, kind)
     names = [columns[one] for one in used if one is not None]
     if form.name in ("parquet", "arrow"):
         yield from table_rows_by_system(path, names, form.name == "parquet")
@@ -455,7 +470,7 @@ def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterato
         json_rows(path)
         if head is None
         else (
-            (n, dict(zip(columns, cells, strict=False))) for n, cells in table_records(path, head.separator)
+            (n, dict(zip(columns, cells, strict=False))) for n, cells in _table_records(path, head.separator)
         )
     )
     for line, row in records:
@@ -464,18 +479,14 @@ def _rows_by_system(path: Path, form: Format, head: TableHead | None) -> Iterato
 
 
 def _refuse_several_tags(buffer: LineBuffer, stop: int, rows: ParsedRows, first: list[bytes]) -> None:
-    """Refuse rankings of several systems in a block of TREC lines.
-
-    first: the end of the file's first line, from its score on; empty in the first block, which adds it.
-    """
     if not len(rows.start):
         return
     text, begin = buffer.text, buffer.begin_of_line(int(rows.start[0]))
+    end = re.sub(rb"^\s*(\S+\s+){4}\S+", b"", bytes(text[begin : text.find(b"\n", begin) + 1]))
     if not first:
-        line = bytes(text[begin : text.find(b"\n", begin) + 1])
-        first.append(re.sub(rb"^\s*(\S+\s+){4}\S+", b"", line))
-    if text.count(first[0], begin, stop) == len(rows.start):  # nearly always; else each line is looked at
-        return
+        first.append(end)
+    if first[0] == end and (rows.end_alike or text.count(end, begin, stop) == len(rows.start)):
+        return  # nearly always; else each line is looked at
     lines = bytes(text[begin:stop]).decode("utf-8", "replace").split("\n")
     number = buffer.line_of(begin)
 
@@ -531,7 +542,7 @@ def columns_of(line: str) -> list[str]:
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why some columns are no row of a TREC run; "" if they are one."""
+    """Return the reason why these columns are no row of a TREC run; "" if they are a valid row."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -611,13 +622,22 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
     count = np.diff(rows.first, append=len(rows.score))
     counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
-    if width == 4 and count.max(initial=0) >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
-        second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
+    second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
+    varies = width == 4 and bool(differs_from_previous(buf, *second)[1:].any())
+    if varies and count.max(initial=0) >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
         documents = ranks_in(buf, rows.start, rows.length)
-        if (documents == documents[0] + counted_up).all() and differs_from_previous(buf, *second)[1:].any():
+        if (documents == documents[0] + counted_up).all():
             ranks = "documents that count up for each query, as ranks do in the third column"
             expected = f"judgments; ColBERT's query, document, rank and score: {_AS_COLBERT}"
             raise FormatError(path, ranks, expected)
+    alike = not differs_from_previous(buf, rows.start, rows.length)[1:].any()
+    if varies and alike and bytes(buf[rows.start[0] : rows.start[0] + rows.length[0]]) in (b"0", b"Q0"):
+        document = bytes(buf[rows.start[0] : rows.start[0] + rows.length[0]]).decode()
+        found = f"the document '{document}' in every line, beside a second column that varies"
+        raise FormatError(path, found, "query, iteration, document and grade; two columns look exchanged")
+    if varies:
+        values = distinct_strings(take_strings(buf, *second))[1].tolist()
+        rows = replace(rows, unread=second_column(values))
     if width == 3:  # such columns may be a run's ranks, as PyTerrier writes results
         first = rows.score[0] if len(count) else -1
         if (
@@ -629,6 +649,13 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
             expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
             raise FormatError(path, ranks, expected)
     return rows
+
+
+def second_column(values: Iterable[str]) -> str:
+    """Return what the second column of TREC judgments holds besides 0 and Q0; "" if its values are all alike."""
+    several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
+    shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
+    return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
 
 
 def bad_grade(where: str, text: str) -> FormatError:
@@ -693,7 +720,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         raise damage
 
 
-def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (last line number, cells) of each record below the header; no cells for an empty line.
 
     Raises FormatError for invalid quoting, too long cells or lines, an unquoted lone carriage return, and
@@ -739,8 +766,14 @@ def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]
 
 
 def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
-    """Yield `table_records`, with decimal commas in these columns replaced as by `decimal_points`."""
-    records = table_records(path, separator)
+    """Yield (last line number, cells) of each record below the header; no cells for an empty line.
+
+    columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
+
+    Raises FormatError for invalid quoting, too long cells or lines, damage, and a column with commas and
+    points.
+    """
+    records = _table_records(path, separator)
     return decimal_points(path, records, columns) if separator == SEMICOLON else records
 
 
@@ -749,17 +782,30 @@ def decimal_points(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield records with decimal commas in these columns replaced by points.
 
-    Raises FormatError for a column with both.
+    Steps raise FormatError for a column with commas and points; the last step also for a column of whole numbers
+    and numbers such as 1.234, whose mark may group thousands.
     """
     marks: dict[int, str] = {}
+    whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()
     for line, cells in records:
         for at in columns:
-            if number := _DECIMAL.fullmatch(cells[at] if at < len(cells) else ""):
+            cell = cells[at].strip() if at < len(cells) else ""
+            if cell.isdecimal():
+                whole.add(at)
+            if number := _DECIMAL.fullmatch(cell):
+                if _THOUSANDS.fullmatch(cell):
+                    grouped.setdefault(at, (line, cell))
+                else:
+                    fractions.add(at)
                 if marks.setdefault(at, number[1]) != number[1]:
                     found = f"'{cells[at]}' below numbers with '{marks[at]}'"
                     raise FormatError(path, found, "one decimal mark, a point or a comma", line)
                 cells[at] = cells[at].replace(",", ".")
         yield line, cells
+    for at in whole & grouped.keys() - fractions:
+        line, cell = grouped[at]
+        found = f"'{cell}' among whole numbers, where the point may group thousands"
+        raise FormatError(path, found, "numbers without marks between thousands", line)
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:

@@ -24,8 +24,8 @@ from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_level
-from weir.files.column_names import Kind, is_named, origin_column, rank_column, system_column, three_columns
-from weir.files.one_system import SystemRow, refuse_several_systems
+from weir.files.column_names import Kind, is_named, origin_column, part_columns, rank_column, three_columns
+from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import Source
 from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of, say_order
 from weir.files.tables import frame_source
@@ -55,11 +55,11 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     path.
 
     A ranking has any form that `Run.of` takes; ranx's Run and named tuples such as ir-measures' ScoredDoc are
-    read too. A frame needs columns for query, document and score under usual names (qid, docno, score ...); a
-    path may have any format (docs/formats.md).
+    accepted too. A frame needs columns for query, document and score under usual names (qid, docno, score
+    ...); a path may have any format (docs/formats.md).
 
     name: name of the run.
-    ties: rule for comparing scores, by default "trec" or that of the Run.
+    ties: rule for comparing scores, by default the Run's, else "trec".
 
     Raises BadValue for other values and for missing or ambiguous columns, BadRanking for an invalid ranking,
     FormatError for a bad file.
@@ -86,7 +86,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         run = Run.of(rankings, label.name, label.ties)
         listed = (row.values() if hasattr(row, "values") else () for row in rankings.values())
         return replace(run, doubts=say_order(label.name, counts_of_scores(listed)))
-    _refuse_several_systems(columns, "run")
+    _refuse_several_parts(columns, "run")
     queries, query, docs, doc, values = _three(columns, "run")
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         raise BadRanking("the score column holds text; convert it to numbers first")
@@ -129,6 +129,7 @@ def qrels_from(value: object) -> Qrels:
     columns = frame_columns(value)
     if columns is None:
         return Qrels.of(_nested(value, "judgments", "grade"))
+    _refuse_several_parts(columns, "qrels")
     queries, query, docs, doc, grade = _three(columns, "qrels")
     where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
     grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
@@ -142,9 +143,9 @@ def qrels_from(value: object) -> Qrels:
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
-    """Return `Judged.of(run_from(value), qrels)`, without holding a file or a large frame in memory.
+    """Return a run joined with judgments, without holding a whole file or large frame in memory.
 
-    Arguments and errors as `run_from`.
+    value: a run in any form that `run_from` takes; raises its errors.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -155,7 +156,7 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a small frame; None for other values, and if a document repeats.
+    """Return {query: {document: number}} of a small frame; None for other values and repeated documents.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -167,7 +168,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
         return None
     if rank_column(list(columns), kind) is not None:
         return None
-    _refuse_several_systems(columns, kind)
+    _refuse_several_parts(columns, kind)
     listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
     three = [columns[listed[at]]() for at in three_columns(listed, kind)]
     for query, document, number in zip(*three, strict=True):
@@ -176,12 +177,11 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Return whether a dict holds columns by name rather than rankings or judgments by query."""
+    """Return True if a dict has columns by name, False if it has rankings or judgments by query."""
     return frame_columns(value) is not None
 
 
 def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
-    """Return `use` of a large frame, read through Arrow's stream; None for unusual frames, which take the slow path."""
     frame = _at_hand(value)
     if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
         return None
@@ -191,26 +191,29 @@ def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
         return None
 
 
-def _is_lazy(value: object) -> bool:
-    return hasattr(value, "collect_schema") and hasattr(value, "collect")
-
-
 def _at_hand(value: object) -> Any:  # noqa: ANN401  any library's frame
-    """Return a lazy frame collected, and a frame or series of pandas with the named levels of its index as columns."""
     frame: Any = value
-    if _is_lazy(frame):
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame of Polars or another
         return frame.collect()
     levels = getattr(getattr(frame, "index", None), "names", None)
     series = not hasattr(frame, "columns")
     if levels is None or None in levels or not hasattr(frame, "reset_index") or (series and len(levels) == 1):
         return frame  # a series by query is a value of its own
-    return frame.reset_index()
+    columns = list(frame.columns) if not series else []
+    for name in [name for name in levels if name in columns]:
+        if not (frame.index.get_level_values(name) == frame[name]).all():
+            raise BadValue(
+                f"the index and a column are both named '{name}' and differ; expected each name once"
+            )
+    kept = [name for name in levels if name not in columns]
+    return frame.reset_index(kept) if kept else frame
 
 
 def frame_columns(value: object) -> Columns | None:
-    """Return {name: function that returns its cells} of a frame, columns or named tuples; None for other values.
+    """Return {column: function that returns its cells} of a frame, columns or named tuples; None for other
+    values.
 
-    Raises BadValue for two columns of one name.
+    Raises BadValue for two columns of one name, columns without cells, and named tuples of several kinds.
     """
     frame = _at_hand(value)
     if isinstance(frame, Mapping):
@@ -224,9 +227,16 @@ def frame_columns(value: object) -> Columns | None:
             raise BadValue(f"found two columns named '{twice[0]}'; expected each name once")
         return {str(name): partial(_column, frame, name) for name in names}
     # Named tuples are such as the ScoredDoc and Qrel of ir-measures.
-    rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes)) else []
+    try:
+        rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes)) else []
+    except Exception as error:  # the object's own
+        found = f"{type(frame).__name__} whose iteration ends in {type(error).__name__}: {error}"
+        raise BadValue(f"found a {found}; expected a frame, columns or named tuples") from error
     if not rows or not all(isinstance(row, _Named) for row in rows):
         return None
+    if several := [row for row in rows if row._fields != rows[0]._fields]:
+        kinds = f"{', '.join(rows[0]._fields)} and {', '.join(several[0]._fields)}"
+        raise BadValue(f"found named tuples of {kinds}; expected the same fields in all")
     return {
         name: partial(lambda name: [getattr(row, name) for row in rows], name) for name in rows[0]._fields
     }
@@ -237,6 +247,8 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
     for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, polars and pandas, numpy
         if hasattr(column, to_list):
             return list(getattr(column, to_list)())
+    if not isinstance(column, Iterable) or isinstance(column, (str, bytes)):
+        raise BadValue(f"the column '{name}' is {type(column).__name__}; expected its cells")
     return list(column)
 
 
@@ -253,18 +265,20 @@ def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
     return value
 
 
-def _refuse_several_systems(columns: Columns, kind: Kind) -> None:
+def _refuse_several_parts(columns: Columns, kind: Kind) -> None:
     listed = list(columns)
-    if (at := system_column(listed, kind)) is None:
-        return
-    used = three_columns(listed, kind)[0], at, rank_column(listed, kind)
-    cells = [columns[listed[one]]() for one in used if one is not None]
+    for at, part in part_columns(listed, kind):
+        used = three_columns(listed, kind)[0], at, rank_column(listed, kind)
+        cells = [columns[listed[one]]() for one in used if one is not None]
 
-    def rows() -> Iterator[SystemRow]:
-        for n, (query, system, *rank) in enumerate(zip(*cells, strict=False), 1):
-            yield f", row {n}", str(query), str(system), str(rank[0]) if rank else ""
+        def rows(cells: Sequence[Sequence[object]] = cells) -> Iterator[SystemRow]:
+            for n, (query, system, *rank) in enumerate(zip(*cells, strict=False), 1):
+                yield f", row {n}", str(query), str(system), str(rank[0]) if rank else ""
 
-    refuse_several_systems("frame", rows, f"give the rows of one, by '{listed[at]}'")
+        if part == "system":
+            refuse_several_systems("frame", rows, f"one system; give the rows of one, by '{listed[at]}'")
+        else:
+            refuse_several_systems("frame", rows, REMEDIES[part], str(listed[at]))
 
 
 def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
@@ -305,10 +319,9 @@ _RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Refuse exchanged judgments and run, and identifiers of different types, if values show it.
+    """Raise BadValue if judgments and run are certainly exchanged or have identifiers of different types.
 
-    Warns (RankingWarning) if they were probably exchanged. Raises BadValue, and BadRanking for an invalid
-    ranking.
+    Warns (RankingWarning) if they were probably exchanged. Raises BadRanking for an invalid ranking.
     """
     # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A
     # RankingWarning is
@@ -348,7 +361,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue for rankings by name in place of judgments."""
+    """Raise BadValue for rankings passed as judgments."""
     if isinstance(qrels, Mapping) and any(
         isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 import zlib
@@ -45,13 +46,27 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
 
 # Checksums of files, which detect changed bytes.
 
+
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes; raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=256)
+def content_hash_of(path: Path, state: object) -> str:
+    """Return the SHA-256 of a file's bytes, read once for each `state`, such as its size and times; raises
+    OSError."""
+    return content_hash(path)
+
+
 BLOCK_BYTES = 1 << 20
 """Bytes under one checksum: the least that is read to verify a part of a large file."""
 
 
 @dataclass(frozen=True)
 class Checksum:
-    """Length of a file and CRC-32 of each block of BLOCK_BYTES; protects against damage, not against forgery."""
+    """The length of a file and the CRC-32 of each block of BLOCK_BYTES; detects damage, not forgery."""
 
     bytes: int
     blocks: tuple[int, ...]
@@ -81,14 +96,14 @@ class Checksum:
         return Checksum(size, blocks)
 
     def to_json(self) -> dict[str, object]:
-        """Return bytes, and crc32 as eight hexadecimal digits for each block."""
+        """Return {"bytes": length, "crc32": eight hexadecimal digits for each block}."""
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
         """Raise StoreError unless the file's length and its blocks from byte `start` to `stop` (None: end)
         are unchanged.
 
-        Verified blocks are read again only if size, time or inode of the file change.
+        Blocks already verified are read again only if size, time or inode of the file change.
         """
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
@@ -151,7 +166,10 @@ SEAL, FILES = "seal", "files"
 
 
 def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
-    """Write facts with their checksum, atomically; raises StoreError if the disk refuses."""
+    """Write facts with their checksum, atomically; raises StoreError if the file cannot be written.
+
+    durable: sync to disk, to survive a power cut.
+    """
     write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
 
 
@@ -171,7 +189,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write the record `name` into an otherwise complete folder: facts and checksums of all its files."""
+    """Write the record `name` into an otherwise complete folder: facts, and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 

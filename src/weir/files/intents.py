@@ -33,16 +33,14 @@ _DOCUMENTS = ("documents", "docids", "doc_ids", "docs", "supporting_documents")
 _EXPECTED = 'such as {"qid": "q1", "nuggets": [{"text": "...", "importance": "vital", "documents": ["d1"]}]}'
 
 
-def read_nuggets(path: Path) -> IntentQrels:
-    """Return the judgments in a nugget bank: nuggets are the intents, judged by the documents that support
-    them.
+def _read_nuggets(path: Path) -> IntentQrels:
+    """Return the judgments of a nugget bank: each nugget is an intent, and the documents that support it are
+    relevant.
 
-    A line is a query with nuggets, each a text with importance (vital by default, or okay) and optional
-    `documents`, a list or {document: grade}; or a document (`docid`) with assigned nuggets (support 1,
-    partial_support 0.5, not_support 0), as nuggetizer writes.
-
-    Raises FormatError for other lines, contradictions, nuggets assigned to answers, and a file without
-    documents.
+    Each line is a query with nuggets or, as nuggetizer writes, a document (`docid`) with assigned nuggets
+    (support 1, partial_support 0.5, not_support 0). A nugget has a text, an importance (vital by default, or
+    okay) and optional `documents`, a list or {document: grade}. Raises FormatError for other lines,
+    contradictions, nuggets assigned to answers, and a file without documents.
     """
     weights: dict[tuple[str, str], float] = {}
     default: dict[tuple[str, str], float] = {}
@@ -154,7 +152,7 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     """
     path = path_of(path)
     if holds_nuggets(path):
-        return read_nuggets(path)
+        return _read_nuggets(path)
     grades: dict[tuple[str, str, str], tuple[float, int]] = {}
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
@@ -183,10 +181,6 @@ READ_INTENTS.register(read_intents)
 
 
 def _write_intents(qrels: IntentQrels, path: str | os.PathLike[str]) -> None:
-    """Write judgments as `read_intents` reads them, atomically; a .jsonl file becomes a nugget bank.
-
-    Raises BadValue for weights, white space, or a query that begins with `#` in four columns.
-    """
     if path_of(path).suffix == ".jsonl":
         write_text(path_of(path), "".join(_nugget_lines(qrels)))
         return

@@ -1,8 +1,7 @@
-"""Labels of people in a journal, the SQLite file that `weir open --judge` writes, read through its views."""
+"""People's labels in a journal, the SQLite file that `weir open --judge` writes."""
 
 from __future__ import annotations
 
-import sqlite3
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,10 @@ _MAGIC, _ID_AT = b"SQLite format 3\0", slice(68, 72)
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return whether a file begins as a journal; `head` is its first bytes, if known."""
+    """Return True if a file begins as a journal.
+
+    head: the file's first bytes, if already read.
+    """
     if head is None:
         head = read_bytes(path, _ID_AT.stop) if path.is_file() else b""
     return head.startswith(_MAGIC) and head[_ID_AT] == APPLICATION_ID.to_bytes(4, "big")
@@ -30,9 +32,9 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 def read_journal(path: Path) -> Qrels:
     """Return one judgment for each pair that people graded, with origins.
 
-    A decision on a disagreement counts first, else the most frequent grade, the lowest if several are; a
-    RankingWarning says how many pairs nobody has decided. Raises FormatError for a damaged file and without
-    judgments.
+    If judges differ, a later decision counts, else the most frequent grade, of equally frequent ones the
+    lowest; a RankingWarning says how many pairs are undecided. Raises FormatError for a damaged file and
+    without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -45,15 +47,21 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return the judgments of `read_journal`, and the number of pairs on which judges differ and nobody has decided."""
+    """Return the judgments of `read_journal`, and the number of pairs on which judges differ without a
+    decision.
+
+    Raises FormatError for a damaged file and without judgments.
+    """
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
 
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
-    """Return {judge: labels} of a journal; raises FormatError for a damaged file and without judgments.
+    """Return {judge: labels} of a journal.
 
     task: "judge" for first judgments, "again" for second ones by the same judge, {} without any.
+
+    Raises FormatError for a damaged file and without judgments.
     """
     sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
     rows = _rows(path, sql, task)
@@ -63,21 +71,21 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     return {name: _qrels(path, [row[1:] for row in rows if row[0] == name]) for name in names}
 
 
-def read_preferences(path: Path, task: str = "rankings") -> list[tuple[str, str, str, float]]:
-    """Return (query, first, second, outcome) of each comparison in a journal; raises FormatError for a damaged file.
+def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
+    """Return (query, first, second, outcome) of each comparison of two systems; raises FormatError for a damaged file.
 
     The outcome is 1 if the first is preferred, -1 if the second is, 0 if neither.
-
-    task: "rankings" for two systems, "documents" for two documents.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
-    rows = _rows(path, sql, task)
+    rows = _rows(path, sql, "rankings")
     if not all(isinstance(outcome, (int, float)) for *_, outcome in rows):
         raise _damaged(path, "a preference that is no number")
     return [(str(query), str(first), str(second), float(outcome)) for query, first, second, outcome in rows]
 
 
 def _rows(path: Path, sql: str, *values: str) -> list[tuple[Any, ...]]:
+    import sqlite3  # every file of judgments is asked whether it is a journal
+
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:

@@ -22,7 +22,7 @@ from weir.core.input_shapes import grades_of, scores_of_ranking
 from weir.core.qrels import Origins
 from weir.core.strings import Bytes, Strings, first_repeated, take_strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.files.column_names import Kind, origin_column, rank_column, say_unread, three_columns
+from weir.files.column_names import Kind, origin_column, part_columns, rank_column, say_unread, three_columns
 from weir.files.json_record import json_fault, require_values
 from weir.files.parsers import (
     BLOCK_ROWS,
@@ -47,6 +47,10 @@ BLOCK_BYTES = 1 << 17
 """Bytes of lines parsed at a time, few enough for the processor's cache."""
 
 _LEAST_LINE_BYTES = 20  # bytes: a line with an id and a text has more
+_LEVELS = 100  # of nested objects and lists that are counted
+_ENDS_NAME = np.isin(
+    np.arange(256), list(b'" \t\r\n')
+)  # bool[256]: the byte may stand before the colon of a name
 _REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more are tried
 
 
@@ -67,7 +71,7 @@ class Records:
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
     """Yield complete lines in blocks of about `size` bytes, without a byte order mark.
 
-    Raises FormatError for a line of more than RECORD_BYTES.
+    Steps raise FormatError for a line of more than RECORD_BYTES.
     """
     rest: list[bytes] = []  # a line whose end is not read yet
     length, lines, first = 0, 1, True
@@ -90,9 +94,11 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
-    """Return the JSON objects of complete lines, skipping blank ones; the first line has number `first`.
+    """Return the JSON objects of complete lines without blank ones; raises FormatError for any other line.
 
-    Raises FormatError for a line that is no JSON object, and for a repeated name in one.
+    first: number of the first line.
+
+    Raises FormatError also for a repeated name in an object.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -121,14 +127,21 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
 
 
 def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
-    """Return True if no object in a text can have a repeated name; False decides nothing."""
     # Names are counted by their colons, which follow a quote or a blank; strings may hold such colons too.
-    names = sum(map(text.count, (b'":', b" :", b"\t:", b"\r:", b"\n:")))
-    return names == sum(map(len, objects)) and text.count(b"{") == len(objects)
+    code = np.frombuffer(text, np.uint8)
+    before = code[np.flatnonzero(code == ord(":")) - 1]
+    names, inner = int(np.count_nonzero(_ENDS_NAME[before])), list[Any](objects)
+    for _ in range(_LEVELS):
+        if not inner:
+            return names == 0
+        names -= sum(len(one) for one in inner if type(one) is dict)
+        values = (value for one in inner for value in (one.values() if type(one) is dict else one))
+        inner = [value for value in values if type(value) in (dict, list)]
+    return False
 
 
 def _once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` for a repeated name."""
+    """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` if a name repeats."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -163,7 +176,12 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of all JSON lines of a stream in blocks; raises as `parse_block`."""
+    """Yield the objects of all JSON lines of a stream in blocks.
+
+    name: the file, for messages.
+
+    Steps raise FormatError for a line that is no object, and for a repeated name in an object.
+    """
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -171,8 +189,7 @@ def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
         first += len(records.rows) if records.lines is None else block.count(b"\n")
 
 
-def json_records(path: Path) -> Iterator[Records]:
-    """Yield the objects of a file in blocks; raises FormatError for a line that is no object."""
+def _json_records(path: Path) -> Iterator[Records]:
     try:
         with open_bytes(path) as stream:
             yield from read_records(stream, path)
@@ -181,8 +198,8 @@ def json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each row; raises as `json_records`."""
-    return ((part.line_number(i), row) for part in json_records(path) for i, row in enumerate(part.rows))
+    """Yield (line number, object) of each row; raises FormatError for a line that is no object."""
+    return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
@@ -234,21 +251,22 @@ def first_json_row(path: Path) -> dict[str, Any]:
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """Yield the rows of a file in blocks; the first object decides the roles of names.
+    """Yield the rows of a file in blocks; the names in the first object decide which value is what.
 
-    Raises FormatError for a missing name, an invalid identifier, and a number that is not finite.
+    Steps raise FormatError for a missing name, an invalid identifier, and a number that is not finite.
     """
     names: list[str] = []
+    columns: list[str] = []
     place: str | None = None
-    for records in json_records(path):
+    for records in _json_records(path):
         if not records.rows:
             continue
         if not names:
             columns = list(records.rows[0])
             names = [columns[at] for at in three_columns(columns, kind, path)]
-            say_unread(path, columns, kind)
             at = rank_column(columns, kind)
             place = None if at is None else columns[at]
+        columns += _further_fields(path, columns, records, kind)
 
         def refuse(i: int, name: str, expected: str, records: Records = records) -> FormatError:
             row = records.rows[i]
@@ -280,6 +298,39 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
             None if place is None else np.array([_finite(row.get(place)) for row in records.rows], np.float64)
         )
         yield TableChunk(queries.take(first), first, docs, score, rank)
+    if columns:
+        say_unread(path, columns, kind)
+
+
+def _further_fields(path: Path, columns: list[str], records: Records, kind: Kind) -> list[str]:
+    """Return the fields of these rows that are not among `columns`, the fields known so far; raises FormatError for a
+    field that would change which columns are read.
+    """
+    known, further = set(columns), dict[str, None]()
+    for i, row in enumerate(records.rows):
+        if row.keys() <= known:
+            continue
+        new = [name for name in row if name not in known]
+        try:
+            changes = _used(columns, kind, path) != _used([*columns, *new], kind, path)
+        except FormatError:  # two columns could be one
+            changes = True
+        if changes:
+            what = f"'{new[0]}'" if len(new) == 1 else f"the fields {', '.join(new)[:80]}"
+            raise FormatError(
+                path,
+                f"{what}, which the first row lacks",
+                "the same fields in every row",
+                records.line_number(i),
+            )
+        further |= dict.fromkeys(new)
+        known |= row.keys()
+    return list(further)
+
+
+def _used(columns: list[str], kind: Kind, path: Path) -> object:
+    found = rank_column(columns, kind), origin_column(columns, kind), part_columns(columns, kind)
+    return three_columns(columns, kind, path), found
 
 
 def _finite(value: object) -> float:
@@ -298,7 +349,7 @@ def json_row_origins(path: Path, kind: Kind) -> Origins | None:
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of a row."""
+    """Return the line number, from 1, of a row of a JSON file, which is read again."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -309,7 +360,7 @@ _EXPECTED = 'an object {"query": {"document": number}}'
 
 
 def is_birco_set(value: object) -> bool:
-    """Return whether a value is a BIRCO test set: texts of queries and documents, and grades."""
+    """Return True for a BIRCO test set: a dict of texts of queries and documents, and grades."""
     if not isinstance(value, Mapping) or set(value) != _TEST_SET:
         return False
     return all(isinstance(part, Mapping) for part in value.values())
@@ -318,7 +369,7 @@ def is_birco_set(value: object) -> bool:
 def kind_of_pickle(path: Path) -> Kind | None:
     """Return "qrels" for a test set of BIRCO, "run" for lists of documents, else None.
 
-    Raises FormatError as `read_pickle`.
+    Raises FormatError for a pickle that cannot be read as plain data.
     """
     value = read_pickle(path)
     if is_birco_set(value):
@@ -328,9 +379,9 @@ def kind_of_pickle(path: Path) -> Kind | None:
 
 
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
-    """Return {query: {document: number}} from JSON or a pickle, or the judgments of a BIRCO test set.
+    """Return {query: {document: number}} from JSON or a pickle, also from a BIRCO test set.
 
-    Values may be lists: in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
+    Lists are documents in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
     another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name in an object.
     """
     if is_pickle(path):
@@ -373,7 +424,8 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
 
 
 def whole_json(path: Path) -> bytes:
-    """Return the bytes of a JSON file if its values fit into memory; else raises BadValue. Raises FormatError."""
+    """Return the bytes of a JSON file; raises BadValue if memory may not hold its values, FormatError if
+    unreadable."""
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
     return data
@@ -387,7 +439,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
             if (
                 isinstance(value, dict)
                 and all(isinstance(row, dict) for row in value.values())
-                and _names_differ(data, [value, *value.values()])
+                and _names_differ(data, [value])
             ):
                 return value
 
@@ -429,15 +481,15 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """JSON with more than plain names and numbers, for the general parser."""
+    """JSON with more than plain names and numbers, which the general parser must read."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
     """Return a large JSON run as rows, read by compiled code; None for a small file or without numba.
 
-    Its blocks raise OddJsonError for anything unusual, possibly after some blocks.
+    worth: size in bytes from which a file is large.
 
-    worth: bytes from which a file is large.
+    Its blocks raise OddJsonError for anything unusual, possibly after some blocks.
     """
     try:
         size = path.stat().st_size

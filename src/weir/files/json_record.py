@@ -1,4 +1,4 @@
-"""Untrusted JSON records that are parsed whole: bounded before, checked after."""
+"""Untrusted JSON records: their size is checked before they are parsed whole."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold the parsed values of a JSON text."""
+    """Raise BadValue if memory may not hold the parsed values of a JSON text.
+
+    remedy: a clause on how to need less.
+    """
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold `values` JSON values and `size` bytes of texts."""
+    """Raise BadValue if memory may not hold `values` JSON values and `size` bytes of text.
+
+    remedy: a clause on how to need less.
+    """
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 
 def json_fault(error: Exception) -> str:
-    """Return why a text is no JSON, without Python's internals."""
+    """Return the reason why a text is no JSON, without terms of Python's parser."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
@@ -38,7 +44,8 @@ def json_fault(error: Exception) -> str:
 def read_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value in a JSON file.
 
-    Raises FormatError for a device or over RECORD_BYTES, OSError if missing, and as `parse_json`.
+    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the
+    value, OSError if missing.
     """
     check_record(path)
     return parse_json(path.read_bytes(), path)
@@ -52,7 +59,7 @@ def parse_json(data: bytes, name: object) -> Any:  # noqa: ANN401  JSON holds an
     require_values(name, data)
     try:
         text = data.decode("utf-8")
-        value = json.loads(text, parse_int=_whole_number)
+        value = json.loads(text, parse_int=whole_number)
         if _ESCAPED_HALF.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
@@ -62,7 +69,11 @@ def parse_json(data: bytes, name: object) -> Any:  # noqa: ANN401  JSON holds an
     return value
 
 
-def _whole_number(digits: str) -> int:
+def whole_number(digits: str) -> int:
+    """Return a whole number from its digits.
+
+    Raises ValueError for more than NUMBER_DIGITS digits, whose conversion would take minutes.
+    """
     if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.errors import BadValue, FormatError, LossWarning, user_level
-from weir.files.column_names import is_label, origin_column, pair_columns
+from weir.files.column_names import (
+    is_label,
+    is_sheet,
+    origin_column,
+    pair_columns,
+    part_columns,
+    say_left_out,
+)
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.journal_labels import is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, whole_json
 from weir.files.json_record import json_fault
+from weir.files.one_system import REMEDIES, refuse_several_systems
+from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
 from weir.files.text_files import read_bytes
@@ -56,7 +65,7 @@ class LabelTable:
     def raters(self) -> tuple[list[str], list[str]]:
         """Return (columns that hold labels, other columns that may hold labels).
 
-        The first have usual names for labels; if none has, they hold mostly readable values.
+        The first have usual names for labels or, if no column has, mostly readable values.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -74,7 +83,7 @@ class LabelTable:
         return readable, left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels of a column, by default of the only one with labels; empty cells are skipped.
+        """Return the labels in a column, by default the only one with labels; empty cells are skipped.
 
         Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two labels, and
         no label.
@@ -129,7 +138,10 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}, which may overlap; {} if there are no origins. Raises as `labels`."""
+        """Return {origin: labels}; a pair may have labels of several origins. {} without origins.
+
+        Raises FormatError for an unreadable cell, and a pair with two labels of one origin.
+        """
         if self.origin is None:
             return {}
         parts: dict[str, list[int]] = {}
@@ -145,11 +157,13 @@ class LabelTable:
     def _number(self, text: str) -> float | None:
         if text in self.words:
             return self.words[text]
-        try:
-            value = float(text) if "_" not in text else math.nan
-        except ValueError:
-            return None
+        value = parse_slowly(text.encode("utf-8", "surrogatepass"))
         return value if abs(value) <= LARGEST else None  # also of NaN
+
+    def say_unread(self, raters: Sequence[str]) -> None:
+        """Warn (LossWarning) of columns other than these, the query, the document and the origin."""
+        read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
+        say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
     def _identifier(self, cell: object, line: int) -> str:
         text = str(cell) if type(cell) is int else cell
@@ -166,13 +180,6 @@ def _say_left_out(path: Path, columns: Sequence[str]) -> None:
 
 
 def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
-    """Return the table of labels in a CSV, TSV, JSON lines file or JSON list of objects; None for another
-    file.
-
-    words: grades of labels that are no numbers, case-insensitive.
-
-    Raises FormatError if query and document columns are ambiguous, and for invalid rows.
-    """
     head = read_bytes(path, _HEAD_BYTES).lstrip()
     if is_json := head.startswith((b"{", b"[")):
         objects = list(json_rows(path) if head.startswith(b"{") else _listed_objects(path))
@@ -200,6 +207,9 @@ def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> 
     origin = origin_column(names, "qrels")
     folded = {_folded(word): grade for word, grade in words.items()}
     rows, lines = [row for _, row in numbered], [line for line, _ in numbered]
+    for at, part in part_columns(names, "qrels"):
+        parts = [(f", line {line}", str(row[pair[0]]), str(row[at] or ""), "") for line, row in numbered]
+        refuse_several_systems(path, partial(iter, parts), REMEDIES[part], names[at])
     return LabelTable(path, names, *pair, origin, rows, lines, folded)
 
 
@@ -229,10 +239,9 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
     """Return the labels in a folder of `weir judge`, in judgments of any format, or in another judge's table.
 
     A table (CSV, TSV, JSON) has columns for query, document and label under usual names; FILE#COLUMN chooses
-    the label column. Labels are numbers or `words`; empty cells are skipped. FILE#JUDGE is one judge of a
-    journal.
-
-    Raises FormatError for anything else, a pair with two labels, and a folder without labels.
+    the label column, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty
+    cells are skipped. Raises FormatError for anything else, a pair with two labels, and a folder without
+    labels.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -249,7 +258,10 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
             table = _table(file, words)
             if table is None:
                 raise
-            return table.labels()
+            raters, others = table.raters()
+            labels = table.labels()
+            table.say_unread([*raters, *others])
+            return labels
     table = _table(file, words)
     if table is None:
         expected = "CSV, TSV or JSON lines that name their columns"
@@ -258,9 +270,11 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
-    """Return {rater: labels} of a file: by judge, else by origin, else by label column, else a single rater.
+    """Return {rater: labels} of a file, by judge, else by origin, else by label column, else of one rater.
 
-    Raises FormatError as `read_labels`.
+    words: {text of a label: grade}.
+
+    Raises FormatError for a file without labels, or a pair with two labels by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):
@@ -273,17 +287,22 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
         raters, others = table.raters()
         if len(raters) > 1:
             _say_left_out(file, others)
+            table.say_unread([*raters, *others])
             return {rater: table.labels(rater) for rater in raters}
     return {rater_name(path): read_labels(path, words)}
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`) or from judgments as `weir.evaluate` takes them; raises as both."""
+    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them.
+
+    Raises FormatError for a bad file, BadValue for other values.
+    """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a rater: the label column, else the folder, else the file without its endings."""
+    """Return the name of a rater: the label column, else the name of the folder, or of the file without its
+    endings."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -291,7 +310,7 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return BINARY_WORDS with grades from texts such as "partly relevant=1".
+    """Return BINARY_WORDS with added grades from texts such as "partly relevant=1".
 
     Raises BadValue for a text without a number after its last "=".
     """

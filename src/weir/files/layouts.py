@@ -1,4 +1,4 @@
-"""Where the parts of a collection lie on disk."""
+"""Where the files of a collection lie on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
-from weir.files.json_record import read_json
+from weir.files.import_report import import_losses
+from weir.files.runs import RESULT_RECORD
 from weir.files.text_files import check_members, check_regular, check_unpacked, named_file, read_toml
 
 # Parts of a collection: documents, queries and judgments in a folder, a zip or a TOML file.
@@ -26,8 +27,6 @@ from weir.files.text_files import check_members, check_regular, check_unpacked, 
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
-REPORT = "import.json"
-"""Report of an import beside the collection: rows read and left out."""
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
 ABOUT = "collection.toml"
 CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
@@ -112,7 +111,7 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, `test`, or the only one. Raises FormatError if ambiguous."""
+        """Return the declared split, else `test`, else the only one; raises FormatError if there are several."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -122,11 +121,11 @@ class CollectionLayout:
 
 
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
-    """Return the parts of a collection in a folder, a zip (in its topmost folder) or a TOML file.
+    """Return the files of a collection in a folder, in the topmost folder of a zip, or named in a TOML file.
 
-    subset: folder of one of several collections in it; parts that it lacks are shared.
+    subset: subfolder of one of several collections, which share the files that it lacks.
 
-    Raises FormatError for a missing path, no part of a collection, and several collections without `subset`.
+    Raises FormatError for a missing path, no file of a collection, and several collections without `subset`.
     """
     if subset and path.is_dir():
         return _shared(find_layout(path / subset), path)
@@ -147,7 +146,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
         try:
             with zipfile.ZipFile(path) as archive:
                 members = [name for name in archive.namelist() if not name.endswith("/")]
-            check_members(path, len(members))
+            check_members(path, members)
         except (zipfile.BadZipFile, OSError) as error:
             if is_shortage(error):
                 raise
@@ -155,17 +154,12 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
             raise FormatError(path, f"not a readable zip ({error})", expected) from None
         layout = _in_zip(path, members, subset)
     if layout.documents is None and layout.queries is None and not layout.qrels:
+        if (path / RESULT_RECORD).is_file():
+            whole = f"systems of {path.parent.parent} are compared by naming that folder alone"
+            raise FormatError(path, "rankings of a system", f"judgments or a collection; {whole}")
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
     return layout
-
-
-def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (folder or zip, collection in it) of a path such as cqadupstack#android; "" for none."""
-    folder, mark, subset = str(path).rpartition("#")
-    if mark and not path.exists() and Path(folder).exists():
-        return Path(folder), subset
-    return path, ""
 
 
 def collections_below(folder: Path) -> list[str]:
@@ -181,7 +175,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Return whether a folder holds a part of a collection, or several collections."""
+    """Return True if a folder holds a file of a collection, or several collections."""
     try:
         return bool(find_layout(folder))
     except FormatError:
@@ -263,7 +257,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file shadowed by another and for each file whose import left out rows."""
+    """Yield a sentence for each file ignored beside another, and for whatever an import left out of files."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
     kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)
@@ -275,14 +269,7 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
             there = sorted(usual.intersection(os.listdir(part.path.parent)) if usual else ())  # noqa: PTH208  names alone
         others = (part.path.with_name(name) for name in there)
         yield from (f"{path} is not read: {part} is" for path in others if path.is_file())
-    folders = dict.fromkeys(folder for part in parts for folder in list(part.path.parents)[:2])
-    for report in (folder / REPORT for folder in folders):
-        with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
-            for record in read_json(report)["files"]:
-                if count := record.get("rows_refused"):
-                    first = record["refused_rows"][0]
-                    reason = f"{first['where']}: {first['reason']}"
-                    yield f"{record['file']}: rows left out: {count:,}, the first: {reason}"
+    yield from import_losses(part.path for part in parts)
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:

@@ -67,7 +67,7 @@ class Owner:
 
     @staticmethod
     def here() -> Owner:
-        """Return this process as the owner of a lease."""
+        """Return this process as an owner."""
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
     def to_bytes(self) -> bytes:
@@ -91,7 +91,6 @@ class Owner:
 
 @cache
 def _machine() -> str:
-    """Return an id of boot and mount namespace, shared by processes that see each other's locks."""
     # Two containers may each mount a network folder, so that kernel locks do not reach between them.
     with suppress(OSError):
         started = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -104,7 +103,12 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to acquire a lease; return its number, None if another process holds it."""
+    """Try once to acquire a lease; return its number, or None if another process holds it.
+
+    place: the lease's folder in the store.
+    rule: called with the owner of the latest lease, None without one; it returns whether the lease may be
+        taken, None to let its age decide.
+    """
     numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
     owner = Owner.read(store.read(f"{place}/{newest}")) if numbers else None
@@ -119,7 +123,10 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly during the block; delete it and earlier ones at the end."""
+    """Within the block, renew a lease regularly. At the end, delete it and earlier leases.
+
+    place, number: the lease's folder in the store, and its number.
+    """
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -142,7 +149,11 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire a lease, hold it during the block, and release it; while waiting, call `waiting` once with the owner."""
+    """Acquire a lease, hold it during the block, and release it.
+
+    place: the lease's folder in the store.
+    waiting: called once with the owner if another process holds the lease.
+    """
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
         held = [name for name in store.names(place) if name.isdecimal()]
@@ -170,23 +181,15 @@ class LeaseFolder:
     root: Path
 
     def create(self, name: str, data: bytes) -> bool:
-        path, vanished = self.root / name, 0
+        path = self.root / name
         with storing(path):
-            while True:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-                except FileExistsError:
-                    return False
-                except OSError as error:  # another let go of the last lease: the folder went with it
-                    vanished += 1
-                    if error.errno not in (errno.ENOENT, errno.ESTALE) or vanished == VANISHED_TIMES:
-                        raise
-                    time.sleep(VANISHED_SECONDS)
-                    continue
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                return True
+            try:
+                descriptor = _opened(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            except FileExistsError:
+                return False
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            return True
 
     def renew(self, name: str, data: bytes) -> None:
         os.utime(self.root / name)
@@ -217,7 +220,6 @@ class LeaseFolder:
         return []
 
     def delete(self, name: str) -> None:
-        """Remove a file, and its folder if empty."""
         path = self.root / name
         with suppress(OSError):
             path.unlink()
@@ -227,10 +229,12 @@ class LeaseFolder:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a file as a lock during the block, also between machines; yield whether it is held.
+    """Hold a file as a lock during the block, also between machines; yield True if it is held.
 
-    With `wait` it always is. A killed process releases it at once on its own machine, on others when its
-    lease expires. Raises StoreError if the files cannot be created.
+    wait: wait until it is held; otherwise yield False if another process holds it.
+
+    The lock of a killed process is free at once on its machine, and elsewhere when its lease expires. Raises
+    StoreError if the files cannot be created.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
     while True:
@@ -271,25 +275,17 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the files of a lock left by a killed process; a held lock stays. Raises StoreError as `locked`."""
+    """Remove the files of a lock left by a killed process; a held lock stays. Raises StoreError if they
+    cannot be removed."""
     if path.exists():
         with locked(path, wait=False):
             pass
 
 
 def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
-    vanished = 0
     while True:
         with storing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                file = path.open("ab")
-            except OSError as error:  # on a network folder another machine took it away at this moment
-                vanished += 1
-                if error.errno not in (errno.ENOENT, errno.ESTALE) or vanished == VANISHED_TIMES:
-                    raise
-                time.sleep(VANISHED_SECONDS)  # this machine's cache of the folder may be a second old
-                continue
+            file = os.fdopen(_opened(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY), "ab")
         held: bool | None = True
         try:
             _hold(file.fileno())
@@ -304,6 +300,26 @@ def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
             if path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 return file, held
         file.close()
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Open a file, and make its folder as often as other processes remove it meanwhile."""
+    for left in reversed(range(VANISHED_TIMES)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (
+            FileExistsError,
+            FileNotFoundError,
+        ) as error:  # it went again; opening says it where it is a file
+            if path.parent.is_symlink():
+                raise NotADirectoryError(errno.ENOTDIR, "a link to nowhere", str(path.parent)) from error
+        try:
+            return os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ESTALE) or not left:
+                raise
+        time.sleep(VANISHED_SECONDS)  # this machine's cache of the folder may be a second old
+    raise AssertionError
 
 
 def _hold(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""Masks secrets in texts from other programs."""
+"""Secrets masked in texts from other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """Return the data with a secret masked in every form that `weir.services.requests.Key` lists."""
+    """Return the data with a secret masked in every form in which a server may repeat it."""
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.

@@ -48,7 +48,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds that Retry-After asks for, as number or date (RFC 9110); 0 for none or an invalid
+    """Return the seconds that Retry-After asks for, as a number or a date (RFC 9110); 0 without a valid
     value.
 
     now: seconds since 1970.
@@ -64,17 +64,18 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled each time.
+    """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled
+    each time.
 
     longest: upper bound, unless the server asks for more.
-    chance: in [0, 1); spreads clients by up to a half either way.
+    chance: random number in [0, 1), which spreads clients by up to a half either way.
     """
     return max(asked, min(longest, pause * 2.0 ** (attempt - 2) * (0.5 + chance)))
 
 
 @dataclass(eq=False)
 class KeptConnection:
-    """A connection that a thread keeps open between exchanges; it follows no redirects and repeats nothing."""
+    """A connection that stays open between exchanges; it follows no redirects and repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -99,7 +100,8 @@ class KeptConnection:
         silence: float,
         whole: float,
     ) -> Iterator[BaseHTTPResponse]:
-        """Yield the response to a request once its head is there; the block reads the body, not decompressed.
+        """Yield the response to a request once its headers are there; the block reads the body, which is not
+        decompressed.
 
         silence: seconds without any byte.
         whole: seconds from the first byte sent to the end of the block; `extend` grants more.
@@ -140,7 +142,7 @@ class KeptConnection:
             self._ends, self._response = math.inf, None
 
     def extend(self, seconds: float) -> None:
-        """Give the current exchange this much time from now on."""
+        """Let the current exchange last for this many seconds from now."""
         self._ends = time.monotonic() + seconds
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._keep_watch, daemon=True)

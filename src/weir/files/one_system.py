@@ -1,4 +1,4 @@
-"""A ranking with rows of several systems is refused, in every format: it would be scored as that of one system."""
+"""Refusal, in every format, of a query with rows of several systems or collections, which would be scored as one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TypeAlias
 from weir.errors import FormatError, RankingWarning, user_level
 
 SystemRow: TypeAlias = tuple[str, str, str, str]
-"""Place in the file, such as ", line 7"; query, system and rank, each "" if not there."""
+"""Place in the file, such as ", line 7"; query, system or collection, and rank, each "" if not there."""
+REMEDIES = {
+    "system": "one system; weir data import FILE -o DIR makes a run of each",
+    "collection": "one; keep the rows of one, or remove the column if it describes documents",
+}
 _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return (the first row of another system within a ranking, the ranking's first system); None if there is none.
+    """Return (first row of a second system within a ranking, the ranking's first system); None without any.
 
-    A ranking in which no rank is missing or stands twice is one, whatever systems its rows came from.
+    A ranking whose ranks are complete and without repetition counts as one system's.
     """
     first, others = dict[str, str](), dict[str, SystemRow]()
     ranks, unranked = set[tuple[str, str]](), set[str]()
@@ -33,13 +37,15 @@ def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
 def refuse_several_systems(
     source: object,
     rows: Callable[[], Iterable[SystemRow]],
-    remedy: str = "weir data import FILE -o DIR makes a run of each",
+    remedy: str = REMEDIES["system"],
+    what: str = "system",
 ) -> None:
-    """Raise FormatError for a ranking with rows of several systems; for several systems without such a ranking warn
-    (RankingWarning).
+    """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
-    rows: returns the rows from the first on, each time it is called.
-    remedy: the next step, for the message.
+    source: the file, for messages.
+    rows: function that returns all rows at each call.
+    remedy: what was expected and what to do next, for the message.
+    what: a system's kind in the message, such as the name of a column of collections.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")
@@ -49,10 +55,8 @@ def refuse_several_systems(
     if mixed := mixed_row(rows()):
         (place, *names, _), before = mixed
         query, system, first = (name[:_SHOWN] for name in (*names, before))
-        found = (
-            f"a row of system '{system}' in the ranking of query '{query}', which began with system '{first}'"
-        )
-        raise FormatError(f"{source}{place}", found, f"one system; {remedy}")
+        found = f"a row of {what} '{system}' for query '{query}', which began with {what} '{first}'"
+        raise FormatError(f"{source}{place}", found, remedy)
     named = f"'{one[:_SHOWN]}' and '{other[:_SHOWN]}'"
-    said = f"{source}: names systems {named}, which do not overlap; read as one system"
+    said = f"{source}: names {what}s {named}, which do not overlap; read as one {what}"
     warnings.warn(RankingWarning(said), stacklevel=user_level())

@@ -1,4 +1,4 @@
-"""Tables of passages and the documents that they belong to."""
+"""Tables of passages and their documents."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DOCUMENTS = {
 
 
 def read_parents(path: Path) -> dict[str, str]:
-    """Return {passage: document} of a file, plain or compressed; a first line such as `chunk_id doc_id` is a
-    header.
+    """Return {passage: document} of a file, plain or compressed; a header such as `chunk_id doc_id` is
+    skipped.
 
-    Raises FormatError for another number of columns, an empty cell, two documents of a passage, and no
+    Raises FormatError for another number of columns, an empty cell, a passage with two documents, and no
     passage.
     """
     try:

@@ -1,4 +1,4 @@
-"""Parsers of rankings and judgments in blocks, by compiled code or numpy, which also number identifiers."""
+"""Parsers of rankings and judgments, block by block, by compiled code or numpy."""
 
 from __future__ import annotations
 
@@ -57,9 +57,11 @@ COMPARED_TEXTS = 1 << 15
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Return the number of each text data[start[i] : start[i] + length[i]], by first appearance, int64[n].
+    """Return (number of each text by first appearance, position of the first text with each number), int64[n]
+    and int64.
 
-    Also returns the position of each number's first text. hashes: of the texts.
+    start, length: text i is data[start[i] : start[i] + length[i]].
+    hashes: hash of each text.
     """
     n = len(start)
     if n == 0:
@@ -101,7 +103,10 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return whether each text differs from the one before, bool[n]; the first does."""
+    """Return True for each text that differs from the one before, bool[n]; the first is True.
+
+    start, length: text i is buf[start[i] : start[i] + length[i]].
+    """
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -116,7 +121,7 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The rows of a block of a file as columns, in file order."""
+    """The columns of a block of a file, in file order."""
 
     start: Int64
     """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
@@ -132,13 +137,17 @@ class ParsedRows:
     """Offset of the first invalid line, or -1."""
     bad_score: bool = False
     """True if only the score of that line is invalid."""
+    end_alike: bool = False
+    """True if all TREC lines are known to have the same text after the score."""
     ranks: Callable[[int], Float64] | None = None
     """Returns the file's ranks of the first n rows, NaN for none; None if the file has no ranks."""
+    unread: str = ""
+    """The column that is not read although its values differ, in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared for look-up; without `ids` every code is -1."""
+    """Identifiers with fixed numbers, prepared for look-up. Without `ids` nothing is found and every code is -1."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -150,7 +159,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return identifiers with empty lookup tables, which engines fill when needed."""
+        """Return identifiers with empty lookup tables, which engines fill when needed; nothing is found for None."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -180,7 +189,7 @@ class Parser:
 
 
 class LongIdentifierError(Exception):
-    """An identifier of `size` bytes, at offset `at` in the block, is too long."""
+    """An identifier is too long: `size` bytes, at offset `at` in the block."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
@@ -228,7 +237,7 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return the numbers buf[start[i] : start[i] + length[i]], float64[n], rounded as by float().
+    """Return numbers from the texts buf[start[i] : start[i] + length[i]], float64[n], rounded as by float().
 
     Also returns the positions of texts that are no finite number.
     """
@@ -249,8 +258,6 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the values of plain decimals of up to 19 digits, such as `12345678.1234567812345678`; NaN for
-    other text."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)
@@ -341,11 +348,11 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the cells of the lines of buf[:stop], split at blanks and tabs; blank lines and comments are
-    skipped.
+    """Return the cells of the lines of buf[:stop], split at blanks and tabs, without blank lines and
+    comments.
 
     fewest, most: accepted numbers of columns.
-    remarks: ignore text after `most` columns that `weir.files.formats.trec_fault` accepts.
+    remarks: also accept more columns in a row of a TREC run; they are ignored.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -391,7 +398,7 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
     exact: keep white space, strip quotation marks, skip empty lines; otherwise strip white space, skip blank
         lines and comments.
 
-    Raises QuotedCellError if a quotation mark may need the general parser.
+    Raises QuotedCellError for a quotation mark that this simple parser may read wrongly.
     """
     cut = np.flatnonzero((buf[:stop] == ord(separator)) | (buf[:stop] == _END))
     ends = buf[cut] == _END
@@ -437,7 +444,10 @@ def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks of TREC lines, which are the column after the document, float64[n]."""
+    """Return the ranks in TREC lines, float64[n], found after the document column.
+
+    start, length: int64[n], place of each document's identifier.
+    """
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
         at = at + blank
@@ -492,11 +502,6 @@ def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> Parsed
 def _rank_with_numpy(
     buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Lookup
 ) -> tuple[Int64, Int32, int]:
-    """Return as `Parser.rank`, with numpy alone.
-
-    cuts: int64[queries + 1], first row of each query.
-    key: scores at the precision in which they compare.
-    """
     query = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     pair = rows.hashes ^ (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     ordered = np.sort(pair)
@@ -529,9 +534,7 @@ NUMPY_PARSER = Parser("numpy", 2 << 20, _scan_with_numpy, _rank_with_numpy, hash
 # The compiled parser of blocks of lines, and which parser reads a file; both give the same rows.
 
 _WORTH_COMPILING, _WORTH_LOADING = 128 << 20, 4 << 20
-"""Bytes of a file below which numpy is faster than compiling kernels (some seconds), or loading them (a tenth
-of one).
-"""
+"""Sizes in bytes below which numpy is faster than compiling kernels (seconds) or loading them (0.1 s)."""
 
 _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
 
@@ -562,6 +565,7 @@ def row_arrays(room: int) -> RowArrays:
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
     """Return (rows of a scan, index of the first row without a finite score or -1).
 
+    n, segments, slows: how many rows, segments and slowly parsed scores the arrays hold.
     Raises LongIdentifierError.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
@@ -585,13 +589,13 @@ def _scan_compiled(buffer: LineBuffer, stop: int, layout: ColumnLayout | None) -
         shape = LineShape(ord(layout.separator), row_bytes, layout.query, layout.doc, layout.number)
     arrays = row_arrays(stop // row_bytes + 1)
     edge = np.zeros(2 * shape.cells + 1, np.int64)
-    *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
+    *counts, tails, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:
         raise QuotedCellError
     rows, wrong = filled_rows(buffer.buf, arrays, *counts)
     if wrong >= 0:
         bad = buffer.begin_of_line(int(rows.start[wrong]))
-    return replace(rows, bad=int(bad), bad_score=wrong >= 0)
+    return replace(rows, bad=int(bad), bad_score=wrong >= 0, end_alike=tails == 0)
 
 
 def _hash_compiled(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
@@ -667,14 +671,14 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield blocks of a text file; each is invalid once the next is asked for.
+    """Yield blocks of a text file; a block is only valid until the next is asked for.
 
     scan: parses complete lines in the first bytes of a buffer.
     size: bytes of text in a block.
     whole: read the file in one block.
     header: number of first lines to skip.
 
-    Raises FormatError for a too long identifier, and the errors of `scan`.
+    Steps raise FormatError for a too long identifier, and the errors of `scan`.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
@@ -737,7 +741,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return chunks as one, copied; a query that continues in the next chunk is one segment."""
+        """Return a copy of chunks as one; a query that continues in the next chunk becomes one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -749,7 +753,7 @@ class TableChunk:
         return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
-        """Return all but the last segment, and the last."""
+        """Return (all segments but the last, the last segment), a segment being the rows of one query."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
         before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
@@ -760,7 +764,10 @@ class TableChunk:
         return head, rest
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-        """Return these rows as a RankingBlock, with identifiers numbered."""
+        """Return these rows as a RankingBlock, with identifiers hashed by `engine`.
+
+        place: function that returns where a row stands in the file, for messages.
+        """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
         hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
@@ -773,9 +780,10 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield blocks of a table from chunks; a single block if `whole`.
+    """Yield a table's rows as blocks of whole rankings; a single block if `whole`.
 
-    place: returns the place of a row, from 0, in the file.
+    engine: hashes identifiers.
+    place: function that returns where a row, numbered from 0, stands in the file, for messages.
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

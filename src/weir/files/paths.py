@@ -1,4 +1,4 @@
-"""Interpretation of the paths that users give, for all commands and functions."""
+"""The meaning of the paths that users give."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from weir.errors import BadValue, FormatError
 
 STANDARD_OUTPUT = Path("-")
 """Path of standard output for files to write."""
-_SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
@@ -28,13 +27,6 @@ def path_of(given: str | os.PathLike[str]) -> Path:
     return path.absolute() if path == STANDARD_OUTPUT and text != "-" else path
 
 
-def is_path(given: object) -> bool:
-    """Return whether a value must be a path: a path object, or a text with a separator or leading ~ or dot."""
-    if isinstance(given, os.PathLike):
-        return True
-    return isinstance(given, str) and (given.startswith((".", "~")) or any(s in given for s in _SEPARATORS))
-
-
 def refuse_empty(name: object) -> None:
     """Raise BadValue for an empty name, which would mean the current folder."""
     if name == "":
@@ -42,5 +34,13 @@ def refuse_empty(name: object) -> None:
 
 
 def is_address(place: str | Path) -> bool:
-    """Return whether a place is the URL of a store, not a folder."""
+    """Return True if a place is a URL of a store, not a folder."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None
+
+
+def subset_of(path: Path) -> tuple[Path, str]:
+    """Return (path, name) of a path such as cqadupstack#android; the name is "" if there is none."""
+    folder, mark, subset = str(path).rpartition("#")
+    if mark and not path.exists() and Path(folder).exists():
+        return Path(folder), subset
+    return path, ""

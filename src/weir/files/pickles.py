@@ -1,4 +1,4 @@
-"""Pickles read as data: containers, texts, numbers and NumPy scalars; nothing is executed."""
+"""Pickles read as data: containers, texts, numbers and NumPy scalars; no code runs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _STATE = 8  # version, byte order, three parts of compound types, size, alignmen
 
 
 class OddNumpyError(Exception):
-    """A type or value that is no plain number or text; the message names it."""
+    """A pickle has a type or value of NumPy that is no plain number or text; the message names it."""
 
 
 @dataclass(frozen=True)
 class NumpyName:
-    """A name that a pickle may call: "dtype" or "scalar"."""
+    """A function that a pickle may name: "dtype" or "scalar"."""
 
     name: str
 
@@ -45,7 +45,7 @@ NUMPY_NAMES = {
 
 @dataclass(eq=False)
 class NumpyType:
-    """The type of a scalar, such as f8 or U7; `order` is set by its state, which follows."""
+    """The type of a NumPy scalar, such as f8 or U7; its byte order is set later."""
 
     code: str
     order: str = "<"
@@ -103,7 +103,7 @@ _CONTAINERS = (dict, list, tuple)
 
 
 class _OddPickleError(Exception):
-    """Raised for a pickle that holds more than plain data; the message names what."""
+    """A pickle holds more than plain data; the message names what."""
 
 
 class _Mark:
@@ -211,7 +211,7 @@ class _Machine:
 
 
 def is_pickle(path: Path) -> bool:
-    """Return whether a file is a pickle, by name or first bytes. Raises FormatError if it cannot be read."""
+    """Return True if a file is a pickle, by its name or first bytes; raises FormatError if it cannot be read."""
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
     # A pipe can be read only once.
@@ -286,10 +286,6 @@ _REFUSED = {
 
 
 def _unfolded(sizes: dict[int, tuple[int, int]], value: object, level: int) -> tuple[int, int]:
-    """Return (values, levels) of a value with shared containers counted each time.
-
-    Raises _OddPickleError for cycles, too deep nesting and too many values.
-    """
     if not isinstance(value, _CONTAINERS):
         return 1, 0
     if id(value) not in sizes:
@@ -319,7 +315,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  a pickle holds anything
 
 
 def pickled_rows(rows: Iterable[tuple[str, Iterable[str] | Mapping[str, float]]]) -> Iterable[bytes]:
-    """Yield the bytes of a pickle of a dict of lists of texts or of dicts of numbers: head, rows, end."""
+    """Yield the bytes of a pickle that holds a dict of lists of texts, or of dicts of numbers."""
     yield b"\x80\x04}("
     for name, row in rows:
         if isinstance(row, Mapping):

@@ -1,4 +1,4 @@
-"""Files with a group or a weight of each query."""
+"""Files with a group or a weight for each query."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.errors import BadValue, FormatError
 from weir.files.text_files import read_bytes
 
-# Groups of queries in a file: a query and its group on each line, between a tab.
+# Groups of queries in a file: a query, a tab and its group on each line.
 
-_EXPECTED = "a query and its group between a tab on each line"
+_EXPECTED = "a query, a tab and its group on each line"
 _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
@@ -45,12 +45,14 @@ def read_groups(path: Path) -> QueryGroups:
     return QueryGroups.of(groups, path.name)
 
 
-# Weights of queries in a file: a query and its weight on each line, between a tab.
+# Weights of queries in a file: a query, a tab and its weight on each line.
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return query weights from a file in the form of `read_groups`; raises FormatError likewise, and unless
-    above 0.
+    """Return the weight of each query in a file, plain or compressed; comments (#) and a header are skipped.
+
+    Raises FormatError for another number of columns, a query with two weights, a weight not above 0, and a
+    file without queries.
     """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]

@@ -1,11 +1,13 @@
-"""Single rankings read from a run file that Weir wrote, without reading all of it."""
+"""Single rankings of a run file that Weir wrote, without reading the whole file."""
 
 from __future__ import annotations
 
 import mmap
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,68 +18,93 @@ from weir.core.strings import Ids, Int64, Strings
 from weir.errors import FormatError
 
 EXPECTED = "a run file as weir run writes it"
+MAPPED_BYTES = 1 << 24
+"""Bytes of a file that are mapped at a time, in a multiple of every page size."""
 
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """The offsets of the rankings in a run file, which is read again for each ranking."""
+    """A TREC file as `write_run` writes it, with a query's lines together; a ranking is read when it is asked for.
+
+    Its methods raise FormatError for a file that cannot be read, or of another form.
+    """
 
     path: Path
-    queries: Ids
-    """Queries with a ranking, in the order of the file."""
-    starts: Int64
-    """int64[queries + 1]: offsets of their first lines, and of the end."""
-
-    @staticmethod
-    def open(path: str | os.PathLike[str]) -> RankingFile:
-        """Return the rankings' offsets in a TREC file as `write_run` writes it: a query's lines are
-        contiguous.
-
-        Reads a few lines of each ranking. Raises FormatError for a file that cannot be read, or of another
-        form.
-        """
-        path = Path(path)
-        try:
-            with path.open("rb") as file:
-                if not path.stat().st_size:
-                    return RankingFile(path, Ids.of([]), np.zeros(1, np.int64))
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    names, starts = _places(data, path)
-        except OSError as error:
-            raise FormatError(path, error.strerror or str(error), EXPECTED) from None
-        if len(set(names)) < len(names):
-            raise FormatError(path, "lines of one query in several places", EXPECTED)
-        return RankingFile(path, Ids(Strings.packed(names)), np.array(starts, np.int64))
+    expected: Mapping[str, int] = field(default_factory=dict)
+    """Queries in the order that the file probably has: one ranking is then found without looking for the others."""
+    size: int | None = None
+    """Bytes that the file has as long as nobody changes it; None if that is not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, all for None; () without a ranking.
-
-        Raises FormatError for a line of another form.
-        """
-        at = int(self.queries.codes([query])[0])
-        if at < 0:
-            return ()
-        with self.path.open("rb") as file:
-            return tuple(self._answers(file, at, query, k))
+        """Return (document, score) of a query's first k documents, of all if k is None; () without a ranking."""
+        with self._opened() as file:
+            place, stop = self._sought(file, query), None
+            if place is None:
+                names, starts = self.places
+                at = int(names.codes([query])[0])
+                if at < 0:
+                    return ()
+                place, stop = starts[at : at + 2].tolist()
+            return tuple(self._answers(file, query, k, place, stop))
 
     def top(self, k: int) -> Run:
-        """Return the first k documents of every ranking; raises as `ranking`."""
-        with self.path.open("rb") as file:
-            return Run.of(
-                {name: dict(self._answers(file, at, name, k)) for at, name in enumerate(self.queries)}
-            )
+        """Return the first k documents of every ranking."""
+        names, starts = self.places
+        with self._opened() as file:
+            ends = zip(names, pairwise(starts.tolist()), strict=True)
+            return Run.of({name: dict(self._answers(file, name, k, *of)) for name, of in ends})
 
-    def _answers(self, file: BinaryIO, at: int, name: str, k: int | None) -> Iterator[tuple[str, float]]:
-        place, stop = self.starts[at : at + 2].tolist()
+    @cached_property
+    def places(self) -> tuple[Ids, Int64]:
+        """(queries with a ranking, in file order; offsets of their first lines and of the end, int64[queries + 1]).
+
+        A few lines of each ranking are read, once. Raises FormatError for a file of another form.
+        """
+        with self._opened() as file:
+            if not self.path.stat().st_size:
+                return Ids.of([]), np.zeros(1, np.int64)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                names, starts = _places(data, self.path)
+        if len(set(names)) < len(names):
+            raise FormatError(self.path, "lines of one query in several places", EXPECTED)
+        return Ids(Strings.packed(names)), np.array(starts, np.int64)
+
+    def _opened(self) -> BinaryIO:
+        try:
+            found = self.path.stat()
+            if not stat.S_ISREG(found.st_mode) or self.size not in (None, found.st_size):
+                raise FormatError(self.path, "a file that has changed", EXPECTED)
+            return self.path.open("rb")
+        except OSError as error:
+            raise FormatError(self.path, error.strerror or str(error), EXPECTED) from None
+
+    def _sought(self, file: BinaryIO, query: str) -> int | None:
+        """Return the offset of a query's first line; None if the query has none or the file has another order."""
+        wanted = self.expected.get(query, -1)
+        low, high = 0, self.path.stat().st_size
+        while wanted >= 0 and low < high:
+            middle = (low + high) // 2
+            at, line = _line_from(file, middle)
+            code = self.expected.get(_query_of(line), -1) if line else wanted
+            if code < 0:
+                return None
+            low, high = (at + len(line), high) if code < wanted else (low, middle)
+        at, line = _line_from(file, low)
+        return at if wanted >= 0 and line and _query_of(line) == query else None
+
+    def _answers(
+        self, file: BinaryIO, name: str, k: int | None, place: int, stop: int | None
+    ) -> Iterator[tuple[str, float]]:
         file.seek(place)
-        for _ in range(stop - place if k is None else k):
-            if place >= stop:
+        for line in islice(file, k):
+            if place == stop:
                 return
-            line = file.readline()
             place += len(line)
             try:
                 query, _, document, _, score, *_ = line.split(b" ")
                 if query.decode("utf-8", "replace") != name:
+                    if stop is None:
+                        return
                     raise ValueError
                 yield document.decode("utf-8", "replace"), float(score)
             except ValueError:
@@ -85,9 +112,25 @@ class RankingFile:
                 raise FormatError(self.path, f"'{shown}'", EXPECTED) from None
 
 
+def _line_from(file: BinaryIO, place: int) -> tuple[int, bytes]:
+    """Return (offset, line) of the first line that begins at `place` or later; an empty line at the end of
+    the file."""
+    file.seek(max(0, place - 1))
+    skipped = len(file.readline()) - 1 if place else 0
+    return place + max(0, skipped), file.readline()
+
+
+def _query_of(line: bytes) -> str:
+    return line.partition(b" ")[0].decode("utf-8", "replace")
+
+
 def _places(data: mmap.mmap, path: Path) -> tuple[Sequence[bytes], Sequence[int]]:
-    names, starts, at, size, length = list[bytes](), list[int](), 0, len(data), 1 << 12
+    names, starts, at, size, length, mapped = list[bytes](), list[int](), 0, len(data), 1 << 12, 0
     while at < size:
+        if at - mapped > MAPPED_BYTES and hasattr(data, "madvise"):  # not on Windows
+            end = at - at % MAPPED_BYTES
+            data.madvise(mmap.MADV_DONTNEED, mapped, end - mapped)
+            mapped = end
         blank = data.find(b" ", at)
         if blank < 0 or data.find(b"\n", at, blank) >= 0:
             raise FormatError(path, f"'{data[at : at + 60].decode('utf-8', 'replace')}'", EXPECTED)
@@ -99,10 +142,6 @@ def _places(data: mmap.mmap, path: Path) -> tuple[Sequence[bytes], Sequence[int]
 
 
 def _end(data: mmap.mmap, begin: bytes, at: int, guess: int) -> int:
-    """Return the offset after the contiguous lines from `at` that begin with `begin`.
-
-    guess: expected number of bytes.
-    """
     low, high, step = at, len(data), guess * 7 // 8
     later = guess // 8 + 64
     while low < high:

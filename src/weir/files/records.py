@@ -1,4 +1,4 @@
-"""Documents, queries and judgments of a collection, read and written in BEIR's layout."""
+"""Documents, queries and judgments of a collection, in BEIR's layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weir.files.atomic import temporary_folder
 from weir.files.column_names import field_names, fold, identifier_names, of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
-from weir.files.runs import read_qrels
+from weir.files.runs import read_qrels_counted
 from weir.files.text_files import check_regular, check_unpacked, unquoted
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
@@ -62,7 +62,7 @@ class Batch:
 def read_documents(part: CollectionPart) -> Iterator[Batch]:
     """Yield the documents of a file in batches, duplicates included.
 
-    Raises FormatError for an invalid line and for a file without documents.
+    Steps raise FormatError for an invalid line and for a file without documents.
     """
     rows = 0
     with reading(part) as source:
@@ -142,7 +142,8 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Yield a stream of a part; raises FormatError, also while it is read, if its compression is damaged."""
+    """Yield a stream of a collection's file; raises FormatError, also while it is read, if its compression is
+    damaged."""
     try:
         with unquoted(part.path, part.within), part.open() as stream:
             yield stream
@@ -200,9 +201,10 @@ def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
 
 @lru_cache(256)
 def _text_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    """Return the key of the text, such as "contents", in records without the key `text`; "" for none.
+    """Return the key that holds the text, such as "contents", in records without the key `text`; "" if there
+    is none.
 
-    Raises FormatError for several.
+    Raises FormatError for several such keys.
     """
     found = of_role(keys, "text")
     if len(found) > 1:
@@ -305,18 +307,21 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """Return the judgments of a part, on disk or in a zip; formats and errors as `weir.files.runs.read_qrels`."""
+    """Return the judgments in a file, on disk or in a zip, of any format (docs/formats.md).
+
+    Raises FormatError for another number of columns, a grade that is no number, and a pair with two grades.
+    """
     if part.member is None:
         if part.path.exists():
             check_regular(part.path)
         with unquoted(part.path, part.within):
-            return read_qrels(part.path)
+            return read_qrels_counted(part.path)[0]
     with temporary_folder("part") as folder:
         unpacked = folder / part.name
         with reading(part) as stream, unpacked.open("wb") as file:
             shutil.copyfileobj(stream, file)
         try:
-            return read_qrels(unpacked)
+            return read_qrels_counted(unpacked)[0]
         except FormatError as error:
             error.args = (str(error).replace(str(unpacked), str(part)),)
             raise

@@ -21,9 +21,10 @@ from weir.core.run import READ_RUN, Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
 from weir.core.tables import cell_text
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
+from weir.errors import BadRanking, BadValue, FormatError, LossWarning, RankingWarning, user_level
 from weir.files.beside import with_beside
 from weir.files.formats import bad_grade, begins_as_sheet, file_source, format_of, head_of
+from weir.files.import_report import say_import_losses
 from weir.files.journal_labels import is_journal, read_journal
 from weir.files.json_files import OddJsonError, nested_source, read_nested
 from weir.files.parsers import (
@@ -48,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class RankingPart:
-    """Complete rankings of some queries of a file, in result order."""
+    """The complete rankings of some queries of a file, in result order."""
 
     query: Int64
     """int64[q] codes."""
@@ -81,7 +82,10 @@ class IdentifierNumbers:
     """Rankings that begin with the identifier of their query."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the query code of each segment."""
+        """Return the code of each segment's query, int64[segments]: its place in `queries`, beyond them for others.
+
+        segments: query identifiers, one for each stretch of a query's rows.
+        """
         which, strings = distinct_strings(segments)
         size = 0 if self.queries is None else len(self.queries)
         codes = (
@@ -93,8 +97,9 @@ class IdentifierNumbers:
             strings.data.tobytes(),
             strings.ptr.tolist(),
         )  # bytes: identifiers need not be valid UTF-8
-        for at in np.flatnonzero(codes < 0).tolist():
-            codes[at] = size + self.others.setdefault(data[cuts[at] : cuts[at + 1]], len(self.others))
+        unknown = np.flatnonzero(codes < 0)
+        names = (data[cuts[at] : cuts[at + 1]] for at in unknown.tolist())
+        codes[unknown] = [size + self.others.setdefault(name, len(self.others)) for name in names]
         return codes[which]
 
     def query(self, code: int) -> str:
@@ -104,7 +109,7 @@ class IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return document codes by appearance, int32[rows]; a document gets a new code in each block."""
+        """Return a code for the document of each row, int32[rows]; each block gives its documents new codes."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -118,7 +123,6 @@ def _ranks_of(rows: ParsedRows, order: Int64 | None, count: int) -> Float64 | No
 
 
 def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
-    """Return (distinct queries, rows of each, stable order of rows by query) of segments of rows."""
     of_row = np.repeat(query, lengths)
     order = np.argsort(of_row, kind="stable")
     query, lengths = np.unique(of_row[order], return_counts=True)
@@ -150,13 +154,13 @@ def _read_parts(
     ties: Ties = "trec",
     engine: EngineName = "auto",
 ) -> tuple[list[T], IdentifierNumbers]:
-    """Apply `step`, a pure function, to each part of a source; return the results and the numbers of identifiers.
+    """Return (results of `step` on each part of a source, the numbers given to identifiers).
 
-    Holds one block in memory, or the whole file if its queries are interleaved.
+    step: pure function.
+    queries, docs: identifiers with fixed codes; None numbers them by appearance.
 
-    queries, docs: identifiers with fixed codes; None numbers by appearance.
-
-    Raises FormatError for an invalid line, BadRanking for a repeated document.
+    Holds one block in memory, or the whole file if its queries are interleaved. Raises FormatError for an
+    invalid line, BadRanking for a repeated document.
     """
     parser = choose_engine(engine, source.size)
     how = ReadOptions(parser)
@@ -221,7 +225,8 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Warn (RankingWarning) if rows were probably meant in another order than by score; return the sentences.
+    """Return sentences that rows were probably meant in another order than by score, after warning of it
+    (RankingWarning).
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -243,7 +248,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 def judgments_of(source: Source) -> tuple[Qrels, int]:
     """Return (judgments of a source, number of rows that repeat an earlier row).
 
-    Raises FormatError as `weir.files.runs.read_qrels`.
+    Raises FormatError for an invalid row, and a pair with two grades.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -281,6 +286,8 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     origins = None if source.origins is None else source.origins()
     origin = None if origins is None else origins.take(first_rows)
     qrels = Qrels.from_columns(Ids(queries), Ids(docs), *codes, grade[first_rows], origin)
+    if rows.unread:
+        warnings.warn(LossWarning(f"{name}: not read: {rows.unread}"), stacklevel=user_level())
     return qrels, len(grade) - len(first_rows)
 
 
@@ -292,7 +299,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
     is ignored, lines that start with `#` are comments. JSON and pickles are {query: {document: score}} or
     lists in rank order. Tables need columns for query, document and score under usual names.
 
-    ties: see core/order.py.
+    ties: "trec", or "trec9" to compare scores as 32-bit floats.
     engine: "numpy", "numba", or "auto" for the faster installed one; results are equal.
 
     Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
@@ -312,7 +319,13 @@ READ_RUN.register(read_run)
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source; arguments and errors as `read_run`."""
+    """Return the run in a source of rows.
+
+    ties: "trec", or "trec9" to compare scores as 32-bit floats.
+    engine: "numpy", "numba", or "auto" for the faster installed one.
+
+    Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
+    """
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -323,10 +336,11 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Return (run in terms of known queries and documents, number of other queries left out), with little
-    memory.
+    """Return (rankings of these queries, number of other queries in the file), with little memory.
 
-    Documents outside `docs` get code -1. Reads any format but JSON; errors as `read_run`.
+    docs: identifiers that number the documents; others keep their rank and have code -1.
+    ties, engine: those of `read_run`. Reads any format but JSON. Raises FormatError for an invalid line,
+        BadRanking for a repeated document.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
@@ -369,9 +383,9 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Return `Judged.of(read_run(path), qrels)`, with a few megabytes of memory except for JSON.
+    """Return a run file joined with judgments, with a few megabytes of memory except for JSON.
 
-    Arguments and errors as `read_run`.
+    Equals `Judged.of(read_run(path), qrels)`. Other arguments and errors are those of `read_run`.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -387,7 +401,11 @@ def join_run_file(
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return the join of the rankings of a source with judgments; arguments and errors as `read_run`."""
+    """Return the rankings of a source of rows joined with judgments.
+
+    Other arguments are those of `read_run`. Raises FormatError for an invalid line, BadRanking for a repeated
+    document.
+    """
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -438,11 +456,12 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
 
     Its name or first bytes decide the format (docs/formats.md). Tables need columns for query, document and
     grade under usual names, and may have `origin`. Without a header, columns are split at tabs if the first
-    line has two or three, else at blanks. A pair judged twice with one grade counts once.
+    line has two or three, else at blanks. A pair judged twice with the same grade counts once.
 
     Raises FormatError for another number of columns, a grade that is no number within ±16384, and a pair with
-    two grades.
+    two grades. Warns (LossWarning) of rows and cells that an import left out of the file.
     """
+    say_import_losses(path_of(path))
     return read_qrels_counted(path)[0]
 
 
@@ -450,9 +469,11 @@ READ_QRELS.register(read_qrels)
 
 
 def read_qrels_counted(path: str | os.PathLike[str], head: bytes | None = None) -> tuple[Qrels, int]:
-    """Return the judgments of `read_qrels`, and the number of repeated lines; raises FormatError likewise.
+    """Return (judgments of a file in any format, number of repeated lines).
 
-    head: the file's first bytes, if they were read before.
+    head: the file's first bytes, if already read.
+
+    Raises FormatError for an invalid line, and a pair with two grades.
     """
     path = path_of(path)
     qrels, repeated = _qrels_alone(path, head_of(path) if head is None else head)
@@ -485,7 +506,7 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return the name of a run file without its endings, or the name of its folder within results."""
+    """Return the name of a run file without its endings; for run.trec or run.json of a result, its folder's name."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
@@ -494,7 +515,7 @@ def run_name(path: Path) -> str:
 def judgments_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a collection from the path of its judgments, as `weir run` names its folder.
 
-    That of `dl19/qrels/test.tsv` is dl19, and that of another split dl19:dev; any other path has its last part.
+    `dl19/qrels/test.tsv` gives dl19, and another split dl19:dev. Any other path gives its last part.
     """
     file = Path(path)
     ending = ".tsv.gz" if file.name.endswith(".tsv.gz") else file.suffix
@@ -506,10 +527,10 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return a TREC run with the best row of each repeated document, and the number of rows dropped.
+    """Return (TREC run with only the best row of each repeated document, number of rows dropped).
 
-    Only to inspect answers of language models: `read_run` refuses repetitions. Raises FormatError and
-    BadRanking likewise.
+    For inspecting answers of language models, since `read_run` refuses repetitions. Raises FormatError for an
+    invalid line, BadRanking for scores that are no numbers.
     """
     path = path_of(path)
     try:

@@ -1,4 +1,4 @@
-"""Files of scores by query: JSON lines, one JSON value, and a baseline to commit."""
+"""Files of scores by query: JSON lines, one JSON value, or a baseline for gates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.origin import Origin
+from weir.core.rounding import counted
 from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
 from weir.core.tables import cell_text, csv_text
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, LossWarning, user_level
 from weir.files.atomic import write_text
+from weir.files.column_names import part_columns, say_left_out
 from weir.files.json_record import parse_json
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
@@ -29,9 +32,9 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line with query, measure and value for each measure and query.
+    """Return a JSON line with query, measure and value for each measure and query, null for an undefined value.
 
-    Measures of logarithms also have mean: "geometric"; with ties=bounds, lowest and highest follow.
+    A line has "mean": "geometric" if its value is a logarithm; with ties=bounds, lowest and highest follow the value.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -53,9 +56,11 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return the values of each query as CSV under VALUE_COLUMNS, by dataset and system.
+    """Return the values of each query as CSV with the columns VALUE_COLUMNS.
 
-    With ties=bounds two further columns are the values under the worst and the best order of ties.
+    placed: (dataset and system, scores) of each result.
+
+    With ties=bounds, two more columns give the values under the worst and the best order of ties.
     """
     scored = list(placed)
     bounded = any("ties=bounds" in one.conventions for _, one in scored)
@@ -69,7 +74,10 @@ def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
 
 
 def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
-    """Return `score_lines` with the system, or the dataset and the system, before each value."""
+    """Return a JSON line for each measure and query, with the system, or dataset and system.
+
+    placed: (dataset and system, scores) of each result.
+    """
     lines = list[str]()
     for place, scores in placed:
         names = dict(zip(("dataset", "system")[2 - len(place) :], place, strict=True))
@@ -79,7 +87,10 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return one row of cells for each value: dataset or system, measure, query, value, and bounds with ties=bounds."""
+    """Return a row of cells for each value: dataset or system, measure, query, value, and bounds with ties=bounds.
+
+    placed: (dataset and system, scores) of each result.
+    """
     lines = list[list[str]]()
     for place, scores in placed:
         ends = [scores.values]
@@ -92,26 +103,42 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 
 
 def read_values(path: Path) -> dict[str, Scores]:
-    """Return {system: scores} from CSV in the form of `values_csv`; an empty value is undefined.
+    """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
-    Raises FormatError, with the line, for another file, a value that is no number, one given twice, several
-    datasets, and systems or measures of different queries.
+    Warns (LossWarning) of other columns. Raises FormatError, with the line, for another file, a row with other
+    cells than the header, a value that is no number, one given twice, several datasets, and systems or measures of
+    different queries.
     """
-    rows = list(csv.reader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace"))))
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(path, "bytes that are not UTF-8", "text in UTF-8") from None
+    rows = list(csv.reader(io.StringIO(text)))
     header = rows[0] if rows else []
     expected = f"a header with {', '.join(VALUE_COLUMNS)}"
     if not set(VALUE_COLUMNS[1:]) <= set(header):
         raise FormatError(path, f"the columns {', '.join(header)[:80]}", expected)
     values: dict[str, dict[str, dict[str, float]]] = {}
     datasets = dict[str, None]()
+    if twice := next((name for name in header if header.count(name) > 1), ""):
+        raise FormatError(path, f"two columns named {twice}", expected, 1)
+    origins = [header[at] for at, _ in part_columns(header, "qrels")]
+    say_left_out(path, [name for name in header if name not in (*VALUE_COLUMNS, *origins)])
+    first: list[str] = []
     for number, row in enumerate(rows[1:], 2):
         if not row:
             continue
-        cells = dict(zip(header, row, strict=False))
+        if len(row) != len(header):
+            raise FormatError(path, f"'{','.join(row)[:60]}'", expected, number)
+        cells = dict(zip(header, row, strict=True))
         datasets[cells.get("dataset", "")] = None
-        if len(datasets) > 1:
-            found = f"a second dataset, {cells['dataset']}"
-            raise FormatError(path, found, "the values of one dataset in a file of their own", number)
+        own = [cells.get(name, "") for name in origins]
+        first = first or own
+        if other := next(
+            (name for name, one, was in zip(origins, own, first, strict=True) if one != was), ""
+        ):
+            found = f"a second {other}, {cells[other]}"
+            raise FormatError(path, found, f"the values of one {other} in a file of their own", number)
         try:
             system, measure, query, text = (cell_text(cells[name]) for name in VALUE_COLUMNS[1:])
             value = float(text) if text else math.nan
@@ -123,6 +150,7 @@ def read_values(path: Path) -> dict[str, Scores]:
                 path, f"{measure} of query '{query}' twice for {system}", "one value each", number
             )
         of[query] = value
+    _leave_out_means(path, values)
     try:
         origin = Origin(collection=next(iter(datasets), "") or path.name)
         return {system: replace(Scores.from_dict(of), origin=origin) for system, of in values.items()}
@@ -130,26 +158,43 @@ def read_values(path: Path) -> dict[str, Scores]:
         raise FormatError(path, str(error), "the same queries for each measure of a system") from None
 
 
+def _leave_out_means(path: Path, values: Mapping[str, Mapping[str, dict[str, float]]]) -> None:
+    """Leave out the rows of a query "all" that are means of the others, as trec_eval prints them, and warn
+    (LossWarning)."""
+    tables = [of for measures in values.values() for of in measures.values() if "all" in of and len(of) > 1]
+    means = [math.fsum(v for q, v in of.items() if q != "all") / (len(of) - 1) for of in tables]
+    if tables and all(abs(of["all"] - mean) <= _ROUNDED for of, mean in zip(tables, means, strict=True)):
+        for of in tables:
+            del of["all"]
+        rows = counted(len(tables), "row")
+        warnings.warn(
+            LossWarning(f"{path}: not read: {rows} of the means over 'all' queries"), stacklevel=user_level()
+        )
+
+
+_ROUNDED = 5e-4  # of means with three digits or more
+
+
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write the value of each query and measure to a file, atomically."""
+    """Write a JSON line for each query and measure, atomically."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
 def read_scores(path: Path) -> Scores:
-    """Return per-query scores that `write_scores` wrote; `answered` is not stored and all true.
+    """Return the scores that `write_scores` wrote; every query counts as answered, which is not stored.
 
     Raises FormatError for a damaged file.
     """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
-    for number, line in enumerate(path.read_bytes().rstrip(b"\n").split(b"\n"), 1):
+    lines = path.read_bytes().rstrip(b"\n").split(b"\n")
+    for number, (line, record) in enumerate(zip(lines, _parsed(lines), strict=True), 1):
         try:
-            record = json.loads(line.decode("utf-8"))
             measure, query, value = record["measure"], record["query"], record["value"]
             rows.setdefault(measure, {})[query] = math.nan if value is None else float(value)
             if record.get("mean") == "geometric":
                 geometric[measure] = None
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             expected = "a score as weir writes it; delete the file"
             shown = line[:60].decode("utf-8", "replace")
             raise FormatError(path, f"'{shown}'", expected, number) from None
@@ -162,14 +207,31 @@ def read_scores(path: Path) -> Scores:
     return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))
 
 
+def _parsed(lines: Sequence[bytes]) -> list[Any]:
+    try:  # all at once, which takes a third of the time
+        values: list[Any] = json.loads((b"[" + b",".join(lines) + b"]").decode("utf-8"))
+        if len(values) == len(lines):
+            return values
+    except (ValueError, RecursionError):
+        pass
+    return [_value(line) for line in lines]
+
+
+def _value(line: bytes) -> Any:  # noqa: ANN401  any JSON
+    try:
+        return json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
 # Scores as a JSON file that reads back as the same values, bit for bit.
 
 _EXPECTED = "scores as Scores.save writes them, or scores-*.jsonl of a results folder"
-_OF_ORIGIN = ("digest", "collection", "split", "system", "depth")
+_OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth")
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata atomically. Raises StoreError."""
+    """Write scores and all their metadata atomically; raises StoreError."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -250,9 +312,16 @@ READ_SCORES.register(read_scores_value)
 
 def _origin(fields: dict[str, Any]) -> Origin:
     depth = fields.get("depth")
-    digest, collection, split, system = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
+    digest, collection, split, system, texts = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
     saved = {str(query): str(mark) for query, mark in fields.get("judgments", {}).items()}
-    return Origin(None, digest, saved, collection, split, system, None if depth is None else int(depth))
+    return Origin(
+        None, digest, saved, collection, split, system, None if depth is None else int(depth), texts
+    )
+
+
+def self_match_rule(recorded: str) -> str:
+    """Return the conventions of scores as text, from their record of self-matches: "keep", the default, or "drop"."""
+    return "default" if recorded == "keep" else f"self_matches={recorded}"
 
 
 def _stored_scores(path: Path) -> Scores:
@@ -265,7 +334,10 @@ def _stored_scores(path: Path) -> Scores:
             "collection": facts["dataset"],
             "system": record["name"],
         }
-        return replace(scores, origin=_origin(origin | {"split": facts["split"], "depth": facts["k"]}))
+        origin |= {"split": facts["split"], "depth": facts["k"]}
+        return replace(
+            scores, origin=_origin(origin), conventions=self_match_rule(facts.get("self_match", "keep"))
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, FormatError):
             raise
@@ -305,7 +377,7 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return whether a file begins like a baseline. Raises OSError if it cannot be read."""
+    """Return True if a file begins like a baseline of scores for gates; raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
@@ -338,7 +410,7 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 
 
 def read_baseline(path: Path) -> SystemScores:
-    """Return a baseline that `write_baseline` wrote; `answered` is all true.
+    """Return the scores that `write_baseline` wrote; every query counts as answered, which is not stored.
 
     Raises FormatError for a file that is damaged or edited inconsistently.
     """

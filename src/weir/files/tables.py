@@ -1,7 +1,4 @@
-"""Parquet files, Arrow files and frames in memory, chunk by chunk; the only user of pyarrow for reading.
-
-Identifiers are taken from Arrow's buffers, without a Python object for each text.
-"""
+"""Parquet files, Arrow files and frames in memory, chunk by chunk, without a Python object for each text."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ from weir.errors import BadValue, FormatError, is_shortage, require
 from weir.files.column_names import (
     Kind,
     origin_column,
+    part_columns,
     rank_column,
     say_unread,
-    system_column,
     three_columns,
 )
 from weir.files.one_system import SystemRow
@@ -48,13 +45,21 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet or Arrow file; errors as `table_chunks`."""
+    """Return the column names of a Parquet or Arrow file.
+
+    Raises FormatError for damage, MissingExtra without pyarrow.
+    """
     with _table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return whether a column has an integer type; errors as `table_chunks`."""
+    """Return whether a column has an integer type.
+
+    parquet: the file is Parquet, else Arrow.
+
+    Raises FormatError for damage, MissingExtra without pyarrow.
+    """
     with _table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
@@ -63,7 +68,7 @@ def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """Yield the rows of a Parquet or Arrow file in chunks.
 
-    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra
+    Steps raise FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra
     without pyarrow.
     """
     names = table_columns(path, parquet)
@@ -75,18 +80,17 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
     """Return the rows of a frame with `__arrow_c_stream__`.
 
-    Reading them raises as `table_chunks`, and BadValue for several systems.
+    Reading them raises FormatError for missing values and non-finite numbers, BadValue for several systems.
     """
 
     def frame_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
-        reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
-        names = list(reader.schema.names)
+        read = require("pyarrow", "run").RecordBatchReader.from_stream
+        names = list(read(frame).schema.names)
         columns = [names[at] for at in _read_columns(names, kind)]
-        if (at := system_column(names, kind)) is not None and _has_several(
-            batch.select([at]) for batch in reader
-        ):
-            raise BadValue("rows of several systems")  # the slow path says which
-        reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+        for at, _ in part_columns(names, kind):
+            if _has_several(batch.select([at]) for batch in read(frame)):
+                raise BadValue("rows of several systems")  # the slow path says which
+        reader = read(frame)
         chunks = _chunks((piece for batch in reader for piece in _pieces(batch)), columns, kind, "frame")
         return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
 
@@ -99,9 +103,11 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield rows of a file of several systems, from its columns of query and system, and of rank if there is one.
+    """Yield rows of a file of several systems, each with its query, its system and, if the file has ranks, its rank.
 
-    Errors as `table_chunks`.
+    parquet: the file is Parquet, else Arrow.
+
+    Steps raise FormatError for missing values and damage.
     """
     with _table_errors(path):
         if not _has_several(_batches(path, [columns[1]], parquet)):
@@ -121,7 +127,12 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origin of each judgment of a file, None without any; errors as `table_chunks`."""
+    """Return the origin of each judgment of a file, None without any.
+
+    parquet: the file is Parquet, else Arrow.
+
+    Raises FormatError for damage.
+    """
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:

@@ -8,9 +8,8 @@ import importlib
 import io
 import stat
 import sys
-import tomllib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import IO, Any, BinaryIO, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Bytes
+from weir.core.strings import Bytes, first_repeated
 from weir.errors import FormatError, MissingExtra
 from weir.settings import (
     ARCHIVE_MEMBERS,
@@ -36,7 +35,7 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Do nothing: a Watch for callers that show no progress."""
+    """Do nothing; for callers that show no progress."""
 
 
 PACKED = (".gz", ".zst")
@@ -56,13 +55,12 @@ _STREAMS = ("/dev/", "/proc/")  # where pipes have names that are of this proces
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path is standard input, `-`, or a pipe of this process such as the shell's `<(...)`."""
+    """Return True for standard input, `-`, and for a pipe of this process such as the shell's `<(...)`."""
     return path == STANDARD_INPUT or (str(path).startswith(_STREAMS) and is_pipe(path))
 
 
 @cache
 def _stream_bytes(path: Path) -> bytes:
-    """Return the content of a stream, cached since it can be read once; raises BadValue if too large for memory."""
     if path == STANDARD_INPUT and sys.stdin is None:
         raise FormatError(path, "a closed standard input", "a file")
     pieces, length = list[bytes](), 0
@@ -77,7 +75,7 @@ def _stream_bytes(path: Path) -> bytes:
 def open_bytes(path: Path) -> BinaryIO:
     """Return a stream of a file's bytes, decompressing `.gz` and `.zst`; reading may raise one of DAMAGE.
 
-    Raises FormatError for a missing file, a device, and a compression without decoder.
+    Raises FormatError for whatever cannot be opened as a file, a device, and a compression without decoder.
     """
     if is_stream(path):
         return io.BytesIO(_stream_bytes(path))
@@ -112,7 +110,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return whether the path is a pipe, which can be read only once; False for an impossible path."""
+    """Return True if the path is a named pipe, which can be read only once; False for an impossible path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -130,12 +128,12 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that another, untrusted file names.
+    """Return the path of a file that another, untrusted file names; the file may be missing.
 
     by: the naming file, for errors.
-    inside: if not "", the file must be in `folder`; errors show it as the expectation.
+    inside: if not "", the file must be in `folder`; errors show this text as the expectation.
 
-    Raises FormatError as `check_regular`, and for a path that leads out of the folder. A missing file passes.
+    Raises FormatError for a device, pipe or socket, and for a path that leads out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):
@@ -147,7 +145,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise the block's FormatErrors without file content if the file is outside `folder` (None: named by the user)."""
+    """Within the block, raise FormatErrors without the file's content, unless the file lies in `folder`, or
+    that is None."""
     try:
         yield
     except FormatError as error:
@@ -157,7 +156,8 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise as `check_regular`, and FormatError for more than RECORD_BYTES, since JSON records are parsed in memory."""
+    """Raise FormatError for a device, pipe or socket, an impossible path, and more than RECORD_BYTES; OSError
+    if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
@@ -174,7 +174,6 @@ def joined_files(path: Path, line: int) -> FormatError:
 
 
 def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
-    """Return the position of the first byte order mark at the beginning of a line of complete lines; -1 for none."""
     at = text.find(BOM[:1], start, stop)  # a byte alone is sought ten times as fast, and is rare
     at = at if at < 0 else text.find(BOM, at, stop)
     while at > 0 and not text.endswith(b"\n", 0, at):
@@ -185,8 +184,8 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return the decompressed content of a file, or its first `size` bytes, without a byte order mark.
 
-    Raises FormatError if it cannot be read or unpacks to over 200 times its size, and for a byte order mark within a
-    whole file, BadValue if memory may not hold it.
+    Raises FormatError if it cannot be read, unpacks to over 200 times its size, or has a byte order mark
+    inside, BadValue if memory may not hold it.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)
@@ -228,7 +227,7 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `size` bytes of a file, times `times`."""
+    """Raise BadValue if memory may not hold `times` the bytes of a file of this size."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
@@ -248,16 +247,18 @@ def damaged(path: Path, error: Exception) -> FormatError:
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
-def check_members(path: Path, count: int) -> None:
-    """Raise FormatError for a zip with too many files."""
-    if count > ARCHIVE_MEMBERS:
+def check_members(path: Path, names: Sequence[str]) -> None:
+    """Raise FormatError for a zip with too many files, or with two of one name."""
+    if len(names) > ARCHIVE_MEMBERS:
         raise FormatError(
-            path, f"{count:,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
+            path, f"{len(names):,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
         )
+    if (twice := first_repeated(names)) is not None:
+        raise FormatError(path, f"two files named '{twice[:80]}'", "each name once")
 
 
 class LineBuffer:
-    """A buffer that begins with complete lines of a file."""
+    """A buffer of a file's bytes that begins with complete lines."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -280,7 +281,8 @@ class LineBuffer:
         """Read until the buffer is full or the file ends; return the end of its last complete line.
 
         A missing final line end is added. 0 means that one line fills the buffer (grow it) or, if `ended`,
-        that nothing is left.
+        that nothing is left. Raises FormatError for a damaged file and a byte order mark at the beginning of
+        a later line.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -328,7 +330,7 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the start of the line at a position in the buffer."""
+        """Return the position at which the line of a position in the buffer begins."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
@@ -344,9 +346,10 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` as the ending of `path` says, without time or name.
+    """Yield a stream that compresses into `file` as the ending of `path` says.
 
-    Raises MissingExtra for .zst without an encoder.
+    The compressed file has no time or name in it, so that equal content gives equal bytes. Raises
+    MissingExtra for .zst without an encoder.
     """
     if path.suffix == ".gz":
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
@@ -417,6 +420,8 @@ def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
 
     Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.
     """
+    import tomllib  # most commands read no TOML
+
     try:
         if not (pipes and is_pipe(path)):
             check_regular(path)

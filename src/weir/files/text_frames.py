@@ -19,14 +19,13 @@ _IDS = {"documents": ("doc", "query_id"), "queries": ("query_id", "query", "doc"
 _JSON = (str, int, float, bool, list, tuple, dict)
 
 
-def records_of(value: object, what: Literal["documents", "queries"]) -> Mapping[str, object] | None:
+def _records_of(value: object, what: Literal["documents", "queries"]) -> Mapping[str, object] | None:
     """Return {identifier: fields} of a table with a row for each document or query; None for other values.
 
-    value: a frame (pandas, polars, Arrow) or a list of dicts, whose columns have usual names (docs/formats.md), or
-        texts under their identifiers, such as a pandas Series. A named index counts as a column.
+    value: a frame (pandas, polars, Arrow) or list of dicts, whose columns have usual names (docs/formats.md),
+        or texts under their identifiers, such as a pandas Series. A named index counts as a column.
 
-    Raises BadValue for a column that is lacking or could be one of several, and for a row whose identifier is none,
-    or another row's.
+    Raises BadValue for a missing or ambiguous column, and for an invalid or repeated identifier.
     """
     if isinstance(value, Labelled) and not hasattr(value, "columns"):
         return _by_identifier(*zip(*value.items(), strict=True)) if len(value.to_numpy()) else {}
@@ -102,4 +101,4 @@ def _plain(cell: object) -> object:
     return value if isinstance(value, _JSON) else str(value)
 
 
-RECORDS.register(records_of)
+RECORDS.register(_records_of)

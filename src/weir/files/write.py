@@ -1,4 +1,4 @@
-"""Writing and converting rankings and judgments, atomically, in any format."""
+"""Rankings and judgments written, and converted, atomically, in any format."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from weir.files.column_names import (
 )
 from weir.files.formats import FORMATS, format_of, kind_of_file, named_format, names_of_columns
 from weir.files.journal_labels import is_journal
+from weir.files.json_files import json_rows
 from weir.files.parents import read_parents
 from weir.files.parsers import number_texts
 from weir.files.paths import path_of
@@ -65,8 +66,8 @@ def write_run(
     lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
 
     Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`),
-    and for options that the format lacks. Raises MissingExtra without pyarrow, StoreError if the disk
-    refuses.
+    and for options that the format lacks. Raises MissingExtra without pyarrow, StoreError if the file cannot
+    be written.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -79,9 +80,13 @@ WRITE_RUN.register(write_run)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-    """Write judgments in the format that the file's name implies; arguments and errors as `write_run`.
+    """Write judgments atomically in the format that the file's name implies (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them.
+    progress: called with (rows written, total rows).
+
+    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them. Raises BadValue
+    for an identifier that the format cannot hold, MissingExtra without pyarrow, StoreError if the file cannot
+    be written.
     """
     _write(qrels, path_of(path), progress)
 
@@ -109,6 +114,8 @@ class Conversion:
     """Number of passages collapsed into documents, 0 for none."""
     columns: tuple[str, ...] = ()
     """Other columns of a table, which are left out."""
+    without_rows: int = 0
+    """Number of queries without a document, which the format cannot hold."""
 
     __repr__ = results.result_text
     _repr_html_ = results.result_html
@@ -123,6 +130,8 @@ class Conversion:
         text += f"; {self.repeated:,} repeated judgments left out" if self.repeated else ""
         if self.without_origin:
             text += f"; where they come from is left out, as {self.without_origin} has no place for it"
+        if self.without_rows:
+            text += f"; queries without a document, which the format cannot hold, are left out: {self.without_rows:,}"
         text += f"; columns left out: {', '.join(self.columns)}" if self.columns else ""
         return (sentences(f"{self.target}: {text}"),)
 
@@ -138,16 +147,19 @@ def convert(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     collapse: str | None = None,
 ) -> Conversion:
-    """Write rankings or judgments atomically in the format of another name.
+    """Write rankings or judgments atomically in the format that the name of `target` implies, and return
+    counts.
 
     target: `-`, a pipe or a device without a known ending gets TREC lines.
-    kind: the source's content, by default its columns say.
-    lists: of a run, lists of documents in rank order without scores, as BIRCO reads them; .json or .pickle.
+    kind: "run" or "qrels", by default as the columns say.
+    lists: write a run as lists of documents in rank order without scores, as BIRCO reads them (.json or
+        .pickle).
     progress: called with (description, amount done, total amount).
-    collapse: rank documents instead of their passages: the separator in d1#3, or a file of passages and documents.
+    collapse: rank documents instead of their passages, given the separator in d1#3, or a file of passages and
+        documents.
 
-    Raises UnknownName for a name without a format, BadValue for identical files and lists of judgments, and
-    the errors of reading and writing.
+    Raises UnknownName for a name without a format, BadValue for identical files and for judgments as lists,
+    and the errors of reading and writing.
     """
     form = named_format(target)
     if form is None and not is_stream(target):
@@ -170,9 +182,12 @@ def convert(
         run = run if parents is None else run.collapsed(parents)
         write_run(run, target, written_rows, lists=lists)
         lost = _columns_lost(source, "run")
+        as_rows = form is None or form.rows
+        empty = int(np.count_nonzero(np.diff(run.ptr) == 0)) if as_rows else 0
         return Conversion(
-            target, kind, len(run.queries), len(run.doc), lists, passages=passages, columns=lost
-        )
+            target, kind, len(run.queries) - empty, len(run.doc), lists,
+            passages=passages, columns=lost, without_rows=empty,
+        )  # fmt: skip
     with _said_by_conversion():
         qrels, repeated = read_qrels_counted(source)
     write_qrels(qrels, target, written_rows)
@@ -185,14 +200,17 @@ def convert(
 @contextmanager
 def _said_by_conversion() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LossWarning)
+        warnings.filterwarnings("ignore", r".*: not read: \d+ column", LossWarning)
         yield
 
 
 def _columns_lost(source: Path, kind: Kind) -> tuple[str, ...]:
-    columns = (
-        [] if is_pipe(source) or is_journal(source) else names_of_columns(source, format_of(source, kind))
-    )
+    if is_pipe(source) or is_journal(source):
+        return ()
+    form = format_of(source, kind)
+    columns = names_of_columns(source, form)
+    if form.name == "jsonl":  # later rows may have more
+        columns = list(dict.fromkeys([*columns, *(name for _, row in json_rows(source) for name in row)]))
     if not columns:
         return ()
     used = {*three_columns(columns, kind), rank_column(columns, kind), origin_column(columns, kind)}

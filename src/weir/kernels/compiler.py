@@ -39,7 +39,7 @@ SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 # strides. An adapter in LLVM IR takes the numpy array, checks its type and passes these on; it reads numpy's public
 # struct PyArrayObject_fields.
 def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
-    """Return numba's dispatcher of a function, without wrappers for Python, as only compiled code calls it."""
+    """Return numba's dispatcher of a function that only compiled code calls, without wrappers for Python."""
     return numba.njit(
         nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
     )(function)
@@ -77,7 +77,6 @@ def compiled(
 
 
 def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
-    """Return a letter for each number that a kernel returns."""
     if isinstance(kind, numba.types.NoneType):
         return ""
     if isinstance(kind, numba.types.BaseTuple):
@@ -128,7 +127,6 @@ def _field(b: Value, at: Value, offset: int, kind: Value) -> Value:
 
 
 def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401  numba's objects are untyped
-    """Return from the adapter unless this is an array of the compiled type."""
     _unless(b, b.icmp_unsigned("==", _field(b, array, HEAD - 8, I64), array_class))
     dtype = _field(b, array, DTYPE, POINTER)
     number = numba.np.numpy_support.as_dtype(kind.dtype).num
@@ -150,7 +148,6 @@ def _unless(b: Value, condition: Value) -> None:
 
 
 def _unpacked(b: Value, array: Value, kind: Any) -> list[Value]:  # noqa: ANN401  numba's objects are untyped
-    """Return an array as the numbers that numba's functions take, without an owner."""
     lengths, steps = (_field(b, array, at, POINTER) for at in (SHAPE, STRIDES))
     shape = [_field(b, lengths, 8 * i, I64) for i in range(kind.ndim)]
     strides = [_field(b, steps, 8 * i, I64) for i in range(kind.ndim)]

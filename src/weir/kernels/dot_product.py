@@ -44,7 +44,7 @@ def all_finite(rows: Float32) -> bool:
 
 @jit
 def norms(rows: Float32, out: Float64) -> None:
-    """Write the Euclidean norm of each row, computed in double, to float64[n]."""
+    """Write the Euclidean norm of each row to `out`, float64[n], computed in double."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
@@ -53,7 +53,7 @@ def norms(rows: Float32, out: Float64) -> None:
 
 @jit
 def _share(length: float) -> float:
-    """Return the reciprocal of a length; NaN beyond the range of float, for which the row is scored exactly."""
+    """Return 1 / length; NaN if a float cannot hold it, so that the row is scored exactly."""
     if length == 0:
         return np.float32(0)
     return np.float32(1 / length) if 1e-30 < length < 1e30 else np.float32(np.nan)
@@ -124,7 +124,10 @@ def pack_floats(
 ) -> None:
     """Pack panels first..stop-1 of rows as floats, divided by their lengths if given.
 
-    panels: float32[panels, d, WIDTH], filled; other arguments as in `pack_bytes`, without a centre.
+    rows: float32[n, d]; length: float64[n], or empty.
+    panels: float32[panels, d, WIDTH], filled.
+    lane: float32[panels, 2, WIDTH], filled with scales of 1, and with 0, minus infinity for padding.
+    most: float32[panels, 2], filled with 0 and the largest length of a row.
     """
     n, d = rows.shape
     for p in range(first, stop):
@@ -170,11 +173,12 @@ def _rescore(
     query_length: Float64, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
-    """Score candidates exactly and keep the pairs above the floors of their queries.
+    """Score candidates exactly, and keep the pairs above the floors of their queries.
 
     pairs: (query << 32) | row of the block.
 
-    When a query's room is full, only its best k stay; the least becomes its floor, the score of that its bar.
+    If a query's room is full, only its best k stay; the key of the worst becomes its floor, and its score the
+    bar.
     """
     d, room = rows.shape[1], keys.shape[1]
     rows_at, queries_at = rows.ctypes.data, queries.ctypes.data
@@ -203,7 +207,6 @@ def _rescore(
 
 @jit
 def _score(key: int, cell: Float32, bits: Int32) -> float:
-    """Return the score in a key. cell: float32[1], bits: the same memory as int32."""
     b = np.int32(key >> 32)
     if b < 0:
         b ^= FLIP
@@ -217,16 +220,16 @@ def scan(
     queries: Float32, query_length: Float64, packed: Bytes, facts: Float32, gauge: Float64, first: int,
     stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> int:  # fmt: skip
-    """Search a block of documents for queries first..stop-1; return the number of pairs scored exactly.
+    """Search a block of documents for queries first..stop-1. Return the number of pairs scored exactly.
 
     first: a multiple of ROWS.
     rank: int32[n], positions of rows among ties.
     length, query_length: float64[n] and float64[Q] for cosine, else empty.
     panels, lane, most: the packed block.
     packed: uint8[Q + ROWS, bytes], the queries as tiles take them.
-    facts: float32[Q + ROWS, 3], see int8_tile. The bars are set here.
-    gauge: float64[Q, 5], for each query offset of sums, length from the centre, distance from its bytes, rounding
-        error by unit of document length, length of the centre.
+    facts: float32[Q + ROWS, 3], start, unit and bar of `int8_tile`. The bars are set here.
+    gauge: float64[Q, 5], for each query offset of sums, length from the centre, distance from its bytes,
+        rounding error by unit of document length, length of the centre.
     keys, filled, floor, bar: the best of each query so far, see `_rescore`.
     """
     n, d = rows.shape
@@ -280,7 +283,15 @@ def scan_few(
     rows: Float32, length: Float64, rank: Int32, queries: Float32, query_length: Float64, first: int,
     stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
 ) -> None:  # fmt: skip
-    """Search as `scan` with every pair scored exactly, for so few queries that reading documents dominates."""
+    """Search a block of documents with every pair scored exactly, for so few queries that reading documents
+    takes most time.
+
+    rows: float32[n, d].
+    length, query_length: float64[n] and float64[Q] for cosine, else empty.
+    rank: int32[n], positions of rows among ties.
+    first, stop: queries to search.
+    keys, filled, floor, bar: the best of each query so far, see `_rescore`.
+    """
     n = len(rows)
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     pairs = np.empty(n * (stop - first), np.int64)
@@ -305,7 +316,11 @@ def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
 
 @jit
 def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
-    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k]; `filled` holds their number."""
+    """Write the top k of each query, sorted: ranks int32[Q, k] and scores float32[Q, k].
+
+    keys: int64[Q, room], packed scores and documents, reordered.
+    filled: int64[Q], number of results of each query.
+    """
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)
     bits = cell.view(np.int32)

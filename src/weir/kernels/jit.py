@@ -1,4 +1,4 @@
-"""Compilation of kernels, once for each machine; they run without the interpreter lock.
+"""Compilation of kernels, once for each machine; kernels run without the interpreter lock.
 
 Arithmetic is IEEE and never reordered: scores must not depend on the machine.
 """
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Return a function of arrays that is compiled, or loaded, on its first call; see `Kernel`."""
+    """Return a function of arrays that is compiled, or loaded, at its first call."""
     return cast(F, Kernel(function))
 
 
@@ -81,7 +81,6 @@ class Kernel:
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and returns
-        """Run the compiled kernel; compiles or loads it at the first call."""
         result = self._last(*_leaves(arguments))
         if result is not NotImplemented:
             return result
@@ -97,7 +96,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401 - numba's
-        """Return numba's dispatcher of the function, which compiles it for new types."""
+        """The dispatcher by which numba compiles the function for new types."""
         from weir.kernels.compiler import dispatcher
 
         return dispatcher(self.py_func)
@@ -118,7 +117,6 @@ def _leaves(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever was passed
-    """Return an argument as compiled code takes it: plain arrays of numpy's usual types, Python numbers."""
     if isinstance(value, np.ndarray):
         array = np.asarray(value)
         usual = np.dtype(array.dtype.str)
@@ -168,7 +166,7 @@ def _prepared(kernel: Kernel, arguments: tuple[Any, ...], types: str) -> Callabl
                 if enabled:
                     gc.enable()
             cache.store(code)
-        return runnable(code)
+        return _runnable(code)
     finally:
         _spent[0] += time.perf_counter() - started
 
@@ -180,7 +178,7 @@ def spent() -> float:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Call `listener` with the name of each kernel that is compiled, not loaded, during the block."""
+    """Within the block, call `listener` with the name of each kernel that is compiled rather than loaded."""
     _listeners.append(listener)
     try:
         yield
@@ -219,7 +217,7 @@ class Code:
 
 @dataclass(frozen=True)
 class CodeCache:
-    """The cache file of one kernel's code for some argument types; its fields form the file's name."""
+    """The cache file of a kernel's machine code for some argument types; the fields form its name."""
 
     kernel: str
     sources: str
@@ -237,11 +235,11 @@ class CodeCache:
 
     @property
     def file_name(self) -> str:
-        """Return the name of the file that stores this kernel's machine code."""
+        """The name of the file that stores the machine code."""
         return f"{self.kernel}-{self.target}-{self.sources}{ENDING}"
 
     def read(self) -> Code | None:
-        """Return the stored code, None if missing or damaged."""
+        """Return the stored code; None if it is missing or damaged."""
         for place in cache_folders():
             with suppress(OSError, ValueError, KeyError, TypeError):
                 digest, _, body = (place / self.file_name).read_bytes().partition(b"\n")
@@ -255,7 +253,7 @@ class CodeCache:
         return None
 
     def store(self, code: Code) -> None:
-        """Store code in the first writable place; without one, each process compiles again."""
+        """Store code in the first cache folder that is writable; without any, each process compiles again."""
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
         body = json.dumps(head).encode() + b"\n" + b"".join(code.parts)
@@ -289,9 +287,11 @@ def cache_folders() -> tuple[Path, ...]:
 
 
 def is_compiled(module: str) -> bool:
-    """Return whether code of some kernel of a module is stored for its current source.
+    """Return True if code of a kernel of this module is stored for the present source.
 
-    module: its name below `weir.kernels`, such as "lines". Raises FileNotFoundError if it does not exist.
+    module: name below `weir.kernels`, such as "lines".
+
+    Raises FileNotFoundError for an unknown module.
     """
     path = _source(module)
     if not path.is_file():
@@ -313,7 +313,6 @@ def _source(module: str) -> Path:
 
 @functools.cache
 def _sources(path: Path) -> str:
-    """Return a digest of the source files that the code of a kernel's file depends on."""
     return _digest([file.name.encode() + text for file, text in sorted(source_files(path).items())])
 
 
@@ -333,7 +332,6 @@ def source_files(path: Path) -> dict[Path, bytes]:
 
 @functools.cache
 def _target() -> str:
-    """Return the processor, compiler versions and numba variables that code is compiled for."""
     llvm = require("llvmlite.binding", extra="run")
     variables = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in SILENT}
     spec = find_spec("numba")
@@ -368,7 +366,7 @@ GIVEN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def runnable(code: Code) -> Callable[..., Any]:
+def _runnable(code: Code) -> Callable[..., Any]:
     """Return a function that runs the code, or returns NotImplemented for arguments of other types.
 
     It raises RuntimeError for lack of memory or an index out of checked bounds.
@@ -431,7 +429,6 @@ def _binding() -> Any:  # noqa: ANN401 - a module without types
 
 @functools.cache
 def _has_symbol(name: str) -> bool:
-    """Return whether LLVM finds a function, after loading it from the mathematical library if needed."""
     binding = _binding()
     if binding.address_of_symbol(name) is None:
         with suppress(AttributeError, OSError):
@@ -442,7 +439,6 @@ def _has_symbol(name: str) -> bool:
 
 @functools.cache
 def _add_numba_memory() -> None:
-    """Register numba's memory functions with LLVM."""
     memory = require("numba.core.runtime._nrt_python", extra="run")
     for name, address in memory.c_helpers.items():
         _binding().add_symbol(name if name.startswith("_") else NRT + name, address)

@@ -37,7 +37,6 @@ def _skip(buf: U8, at: int) -> Int:
 
 @jit
 def _is_number(first: int, second: int, third: int, last: int) -> bool:
-    """Return whether a token begins and ends like a JSON number: no plus, no leading zero, digits at both ends."""
     if first == 45:
         first, second = second, third
     digits = first >= 48 and first <= 57 and last >= 48 and last <= 57
@@ -48,11 +47,11 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 def scan_object(
     buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
-    """Read whole queries from `at`, the start of a query's name, until more than `most` rows are read into `rows`.
+    """Read whole queries of a JSON run into `rows`, from `at`, until there are more than `most` rows.
 
-    Returns (rows, segments, scores left to the general parser, position, state). MORE: the next query starts at the
-    position; ENDED: the object ended; FULL: no room for the query that starts there; ODD: anything but plain names
-    and numbers. buf[stop:] must be zero.
+    Returns (rows, segments, scores left to the general parser, position, state). State: MORE, the next query
+    starts at the position; ENDED, the object ended; FULL, no room for the query that starts there; ODD,
+    anything but plain names and numbers. buf[stop:] must be zero.
     """
     start, length, hashes, score, segment, slow = (
         rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
@@ -153,7 +152,6 @@ def _hex(buf: U8, at: int) -> int:
 
 @jit
 def _put(out: U8, to: int, character: int) -> int:
-    """Write a character as UTF-8; return the end position in the output."""
     if character < 0x80:
         out[to] = character
         return to + 1
@@ -166,7 +164,10 @@ def _put(out: U8, to: int, character: int) -> int:
 
 @jit
 def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> tuple[int, int]:
-    """Unescape the string whose content starts at `at`; return the end positions in input and output, -1 to give up."""
+    """Write the string whose content starts at `at`, unescaped; return (end in the input, end in the output).
+
+    -1 for anything unusual.
+    """
     while True:
         step = 8
         while step == 8 and at < len(words):
@@ -207,7 +208,6 @@ def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> t
 
 @jit
 def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
-    """Return the kind and the end of the key whose name starts at `at`; -1 for an unknown key."""
     if at >= len(words):
         return _OTHER, -1
     word = words[at]
@@ -224,7 +224,6 @@ def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
 
 @jit
 def _empty_object(buf: U8, at: int) -> int:
-    """Return the end of `{}`, or -1."""
     if buf[at] != _OPEN:
         return -1
     at = _blanks(buf, at + 1)
@@ -233,7 +232,7 @@ def _empty_object(buf: U8, at: int) -> int:
 
 @jit
 def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> tuple[int, int]:
-    """Read `"key": value` from `at`; return (kind of the key, end position), -1 to give up.
+    """Read `"key": value` from `at`; return (kind of the key, end position), -1 for anything unusual.
 
     end: int64[3], ends of the columns; moved if the value belongs to one.
     """
@@ -259,15 +258,16 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
 
 @jit
 def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64, end: I64) -> int:
-    """Cut lines of JSON objects into three text columns; return the number of documents.
+    """Write the ids, titles and texts of JSON lines as columns. Return the number of documents.
 
-    -1 unless all lines are objects of a nonempty id, a text and possibly a title, for the general parser.
-
-    buf: read-only whole lines of valid UTF-8.
+    buf: whole lines of valid UTF-8.
     out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
     words, out_words: the same bytes as overlapping little-endian words.
     ptr: int64[3, lines + 1] with ptr[:, 0] = 0, receives the offsets.
     end: int64[3], scratch, zero at first.
+
+    -1 unless all lines are objects with a nonempty id, a text and perhaps a title. The general parser reads
+    these.
     """
     required = 1 << _ID | 1 << _TEXT
     at = 0

@@ -58,13 +58,11 @@ class RowArrays(NamedTuple):
 
 @jit
 def _zero_bytes(word: np.uint64) -> np.uint64:
-    """Return the top bit of each zero byte; bits above the first may be wrong."""
     return (word - ONES) & ~word & _HIGH
 
 
 @jit
 def _first(flags: np.uint64) -> Int:
-    """Return the index of the first of eight bytes with its top bit set; 8 for none."""
     if flags == _0:
         return 8
     return np.int64((((flags & (_0 - flags)) >> _7) * _BYTE_NUMBER) >> _61)
@@ -84,7 +82,7 @@ def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return whether two words start with `size` bytes of two others; False beyond sixteen."""
+    """Return True if two words start with `size` bytes of two other words; False beyond sixteen bytes."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -107,7 +105,7 @@ def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
 
 @jit
 def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
-    """Return the hash of bytes as `weir.core.strings.hash_strings`."""
+    """Return a 64-bit hash of bytes, equal to that of `weir.core.strings.hash_strings`."""
     state, at, stop = _SEED, start, start + length
     while at + 8 <= stop:
         state = _mixed(state, words[at])
@@ -120,7 +118,7 @@ def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
 
 @jit
 def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
-    """Return `hash_bytes` of up to sixteen bytes, given as words since passing arrays is expensive."""
+    """Return a 64-bit hash of up to sixteen bytes, given as two words; equal to `hash_bytes`."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
         state = _mixed(state, second & _MASKS[length - 8])
@@ -130,7 +128,8 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
-    """Write the hash of each text as `weir.core.strings.hash_strings`."""
+    """Write a 64-bit hash of each text, words from start[i] on, equal to those of
+    `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
@@ -164,7 +163,6 @@ def _quotient(mantissa: np.uint64, divisor: float) -> float:
 
 @jit
 def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) -> float:
-    """Return the value of a plain decimal of up to 24 bytes; NaN for other text or more than 19 figures."""
     mantissa, places, figures, dots, sign, digits = _0, 0, 0, 0, 1, 0
     for k in range(length):
         if k == 8:
@@ -192,7 +190,6 @@ def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) 
 
 @jit
 def _eight_digits(word: np.uint64, count: int) -> Int:
-    """Return the number in the last `count` (0..8) bytes of a word, -1 unless all are digits."""
     word = (word & _LAST[count]) | (_ZEROS & ~_LAST[count])
     if ((word + _OVER_9) | (word - _ZEROS)) & _HIGH != _0:
         return -1
@@ -227,9 +224,10 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal from its words; NaN leaves it to the general parser.
+    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general parser.
 
     ends: words that end before the point and at the end; see `dot_at`.
+    size: bytes of the decimal.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
@@ -293,7 +291,6 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 @jit
 def _is_row(buf: U8, columns: int, edge: I64) -> bool:
-    """Return whether a TREC line has the columns that `weir.files.formats.trec_fault` asks for."""
     if columns == 6 or columns < 5:
         return columns == 6
     if columns > 6 and buf[edge[12]] == 35:
@@ -312,7 +309,6 @@ def _is_row(buf: U8, columns: int, edge: I64) -> bool:
 
 @jit
 def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
-    """Return whether a byte is the quotation mark at the end of a cell."""
     ends_line = after == 10 or (after == 13 and next_after == 10)
     return mark == 34 and (ends_line or after == separator)
 
@@ -320,11 +316,11 @@ def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
 @jit
 def scan_lines(
     buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64
-) -> tuple[int, int, int, int, bool]:
-    """Split the lines of buf[:stop], which ends in a line feed, into `rows`; empty lines are skipped.
+) -> tuple[int, int, int, int, int, bool]:
+    """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
 
-    Returns (rows, segments, scores left to the general parser, offset of the first bad line or -1, whether a quoted
-    cell needs the general parser).
+    Returns (rows, segments, scores left to the general parser, TREC lines that end otherwise after the score
+    than the row before, offset of the first bad line or -1, whether a quoted cell needs the general parser).
 
     edge: int64[2 * cells + 1], scratch, zero at first.
     """
@@ -334,7 +330,7 @@ def scan_lines(
     )  # fmt: skip
     trec, cells, separators = shape.separator == 0, shape.cells, np.uint64(shape.separator) * ONES
     query_cell, document_cell, number_cell = 2 * shape.query, 2 * shape.document, 2 * shape.number
-    at, n, segments, slows = 0, 0, 0, 0
+    at, n, segments, slows, tails, tail_at = 0, 0, 0, 0, 0, 0
     query, query_length, query_1, query_2 = 0, -1, _0, _0
     head, tail, head_1, head_2, tail_1, tail_2 = 0, 0, _0, _0, _0, _0
     while at < stop:
@@ -364,12 +360,14 @@ def scan_lines(
             if columns == 0:
                 continue
             if not _is_row(buf, columns, edge):
-                return n, segments, slows, edge[0], False
-            head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
+                return n, segments, slows, tails, edge[0], False
+            if n > 0 and (at - edge[9] != tail or not equal_bytes(buf, tail_at, edge[9], tail)):
+                tails += 1
+            head, tail, tail_at = edge[4] - begin if columns < 7 else 0, at - edge[9], edge[9]
             head_1, head_2 = words[begin], words[begin + 8]
             tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
         if trec and (words[edge[6]] & _255) - _43 > _14:  # a rank begins with one of +,-./0123456789
-            return n, segments, slows, begin, False
+            return n, segments, slows, tails, begin, False
         if not trec:
             if buf[at] == 10 or (buf[at] == 13 and buf[at + 1] == 10):
                 at += 1 + (buf[at] == 13)
@@ -382,7 +380,7 @@ def scan_lines(
                         at += 1
                     edge[2 * cell + 1] = at
                     if not _closes(buf[at], buf[at + 1], buf[at + 2], shape.separator):
-                        return n, segments, slows, -1, True
+                        return n, segments, slows, tails, -1, True
                     at += 1 + (buf[at + 1] == 13)
                 else:
                     step = 8
@@ -391,13 +389,13 @@ def scan_lines(
                         at += step
                     edge[2 * cell + 1] = at - (buf[at] == 10 and at > edge[2 * cell] and buf[at - 1] == 13)
                 if (buf[at] == 10) != (cell == cells - 1):
-                    return n, segments, slows, begin, False
+                    return n, segments, slows, tails, begin, False
                 at += 1
         document, size = edge[document_cell], edge[document_cell + 1] - edge[document_cell]
         if not same:
             name, name_size = edge[query_cell], edge[query_cell + 1] - edge[query_cell]
             if size == 0 or name_size == 0:
-                return n, segments, slows, begin, False
+                return n, segments, slows, tails, begin, False
             known = name_size == query_length and (
                 begins_with(words[name], words[name + 8], query_1, query_2, name_size)
                 or (name_size > 16 and equal_bytes(buf, query, name, name_size))
@@ -424,7 +422,7 @@ def scan_lines(
             slows += 1
         score[n] = value
         n += 1
-    return n, segments, slows, -1, False
+    return n, segments, slows, tails, -1, False
 
 
 # Compiled sort of rankings: rows in rank order, duplicates found, documents looked up in a hash table.
@@ -450,7 +448,10 @@ class IdTable(NamedTuple):
 
 @jit
 def build_slots(hashes: U64, slots: I32) -> None:
-    """Fill an open-addressing table, all -1 and a power of two at least twice as long, with positions."""
+    """Fill a hash table with the positions of hashes; it must be all -1, and have a power of two of slots.
+
+    At least twice as many slots as hashes are needed.
+    """
     mask = len(slots) - 1
     for i in range(len(hashes)):
         at = np.int64(hashes[i] >> _29) & mask
@@ -479,7 +480,6 @@ def _find(
 
 @jit
 def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
-    """Return whether the bytes at `a` are larger (strcmp)."""
     k = 0
     while k < a_length and k < b_length and buf[a + k] == buf[b + k]:
         k += 1
@@ -490,7 +490,6 @@ def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
 
 @jit
 def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) -> None:
-    """Sort `order` (rows) into rank order: by insertion while nearly sorted, else by merging."""
     n, moves = len(order), 0
     for i in range(1, n):
         row, j = order[i], i
@@ -535,7 +534,10 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 @jit
 def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, scratch: I32) -> int:
-    """Return the first row of a..b-1 with an earlier row's document, or -1; scratch: a power of two >= 4(b-a)."""
+    """Return the first row of a..b-1 whose document an earlier row has, or -1.
+
+    scratch: a power of two of at least 4 * (b - a).
+    """
     scratch[:] = -1
     mask = len(scratch) - 1
     for row in range(a, b):
@@ -558,10 +560,11 @@ def order_rows(
     buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, scratch: I32, spare: I64,
     order: I64, doc: I32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query, look documents up, and return the first row that repeats one, or -1.
+    """Rank the rows of each query and look up their documents; return the first row that repeats a document,
+    or -1.
 
     cuts: int64[queries + 1], first row of each query.
-    score: at the precision in which scores compare.
+    score: scores, in the precision in which they are compared.
     scratch: a power of two at least four times the longest ranking, spare as long as that ranking.
     order, doc: filled with rows, and positions in the table or -1, in rank order.
     """

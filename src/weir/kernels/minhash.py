@@ -73,9 +73,12 @@ def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UIn
 def shingle_sets(
     ptr: Int64, term: Int32, width: int, count: Int64, shingle: Int64, spare: Int64, counts: Int64
 ) -> None:
-    """Write the distinct shingles of each text, descending, to shingle[ptr[d] : ptr[d] + count[d]].
+    """Write the hashes of each text's distinct shingles, descending, to shingle[ptr[d] : ptr[d] + count[d]].
 
-    spare, counts: scratch, int64 of the longest text and int64[2048]; other arguments as `band_keys`.
+    ptr, term: int64[n + 1] and int32, the terms of each text.
+    width: terms of a shingle. A shorter text is one shingle.
+    count: int64[n], written: number of each text's shingles.
+    spare, counts: scratch, int64 of the longest text and int64[2048].
     """
     for d in range(len(ptr) - 1):
         begin, end = ptr[d], ptr[d + 1]
@@ -96,7 +99,6 @@ def shingle_sets(
 
 @jit
 def _jaccard(a: Int64, b: Int64) -> float:
-    """Return the Jaccard index of two descending sets."""
     i, j, shared = 0, 0, 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
@@ -114,15 +116,15 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Assign each text to an earlier near-duplicate, its leader, or to itself; return the comparisons skipped.
+    """Assign each text to an earlier near-duplicate, its leader, or to itself; return the number of
+    comparisons skipped.
 
-    A text is compared with the leaders in its buckets and follows the most similar, the first of equals, if their
-    Jaccard index is at least `least`.
-
-    ptr, count, shingle: from `shingle_sets`.
+    ptr, count, shingle: as `shingle_sets` writes them.
     bucket: int32[n, bands], -1 for a bucket of one text.
-    room: int32[buckets], maximal number of leaders, counted down.
+    room: int32[buckets], how many more leaders each bucket may have, counted down.
     leader: int64[n], filled.
+    A text is compared with the leaders in its buckets. It follows the most similar one, of equally similar
+    ones the first, if their Jaccard index is at least `least`.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

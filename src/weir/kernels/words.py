@@ -45,7 +45,6 @@ def _mixed(key: int, block: int) -> int:
 
 @jit
 def _others(x: np.uint64, letters: bool) -> np.uint64:
-    """Return the top bit of each of eight bytes that is not simple."""
     y = x & SEVENS
     if letters:
         z = y | SPACES
@@ -57,7 +56,6 @@ def _others(x: np.uint64, letters: bool) -> np.uint64:
 
 @jit
 def _beyond(left: int) -> np.uint64:
-    """Return the top bit of each of eight bytes after the `left` ones that belong to the text."""
     return ZERO if left >= 8 else TOPS << np.uint64(8 * left)
 
 
@@ -105,11 +103,11 @@ def scan_words(
     out: Int32,
     out_ptr: Int64,  # start of text i in out at i - first; extended
 ) -> int:
-    """Write the word numbers of texts first..last-1 to `out`; return the index of the text to continue from.
+    """Write the word numbers of texts first..last-1 to `out`, and return the first text that is not done.
 
-    A result below `last` asks for a larger table; words found so far stay. shape: start state, first accepting state,
-    limit in UTF-16 units, least length of a word of simple bytes, 1 to fold letters, and 1 if simple bytes are ASCII
-    letters and digits (else 0x21 to 0x7E).
+    shape: start state, first accepting state, limit in UTF-16 units, least length of a word of simple bytes,
+        1 to fold letters, 1 if simple bytes are ASCII letters and digits (else 0x21 to 0x7E).
+    A result below `last` asks for a larger table of words. Words found so far are kept.
     """
     mask = slots.shape[0] // 2 - 1
     count = state[0]
@@ -251,7 +249,10 @@ def scan_words(
 
 @jit
 def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
-    """Copy a table of words into a larger, empty one; where: int64[words], scratch."""
+    """Copy a table of words into a larger, empty one.
+
+    where: int64[words], scratch.
+    """
     for i in range(slots.shape[0] // 2):
         if slots[2 * i + 1] != EMPTY:
             where[slots[2 * i + 1] & LOW] = 2 * i
@@ -267,7 +268,7 @@ def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
-    """Replace each number by to[number] and remove DROPPED ones; both arrays in place."""
+    """Replace each number by to[number], and remove DROPPED numbers, in place."""
     m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:

@@ -1,4 +1,5 @@
-"""Labels: choosing pairs to judge, agreement of judges, joining judgments, scores estimated from few."""
+"""Labels: choosing pairs to judge, agreement of judges, merging judgments, scores estimated from few
+judgments."""
 
 from weir.lazy_names import lazy_names
 

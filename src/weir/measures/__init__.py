@@ -1,4 +1,5 @@
-"""Measures: values that print and parse back, and functions from a join to one number per query."""
+"""Measures: values that print and parse back, and functions from a run joined with judgments to numbers by
+query."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,8 @@
-"""Names that other tools give our measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers and
+"""Names that other tools give to Weir's measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers,
 ir-measures.
 
-A name is listed only if the other tool's number equals ours by definition, else refused with the reason.
+A name is listed only if the other tool's number equals Weir's by definition, else it is refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -97,12 +98,13 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 
 
 def canonical(text: str, ours: Iterable[str]) -> str | None:
-    """Return our name of another tool's measure, None for an unknown name.
+    """Return Weir's name of another tool's measure, None for an unknown name.
 
-    text: without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or "map@10-l2".
-    ours: our measures' names.
+    text: a name without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or
+        "map@10-l2".
+    ours: names of Weir's measures.
 
-    Raises BadValue for a name that means another number in its tool, saying which.
+    Raises BadValue, saying which, for a name that means another number in its tool.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -127,7 +129,8 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return ir-measures' settings and cut-off in our terms, and True if unjudged documents leave (condensed)."""
+    """Return settings and cut-off of ir-measures by Weir's names, and True if unjudged documents are removed
+    first."""
     # nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'),
     # P(judged_only=True)@5 is
     # condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
@@ -144,7 +147,7 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Return our name of the measure that a mistyped name probably means, None if none is near."""
+    """Return Weir's name of the measure that a mistyped name probably means; None if none is near."""
     match = _NUMBERED.fullmatch(text.strip())
     name = _folded(match[1] if match else text)
     names = {_folded(one): one for one in ours}
@@ -156,7 +159,7 @@ def suggestion(text: str, ours: Iterable[str]) -> str | None:
 
 
 def with_setting(text: str, setting: str) -> str:
-    """Return the measure's text with a further setting: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
+    """Return the measure's text with one more setting: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
     match = re.fullmatch(r"(\w+)(?:\((.*)\))?(@\d+)?", text)
     assert match is not None  # the tables above hold nothing else
     inside = ", ".join(part for part in (match[2], setting) if part)

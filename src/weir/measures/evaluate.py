@@ -1,36 +1,36 @@
 """From a run and judgments to scores: conventions, counted queries, and the join of run files with judgments.
 
-Every judged query counts: an unanswered one scores 0 and is reported, unless conventions say otherwise.
+Every judged query counts; an unanswered query scores 0 and is reported, unless conventions change that.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from weir.argument_types import checked, named_arguments
-from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
-from weir.core.scores import Scores
+from weir.core.scores import Scores, known_mean
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
 from weir.files.formats import head_of, holds_nuggets
 from weir.files.frames import qrels_from
 from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
-from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.registry import changed_settings
+
+if TYPE_CHECKING:
+    from weir.core.corpus import Queries
 
 # What counts as relevant and what unjudged documents do is no convention but said by each measure: `AP(rel=2)`,
 # `condensed(AP)`.
@@ -88,7 +88,7 @@ class Conventions:
 
     @property
     def order(self) -> Ties:
-        """The order of ties in which runs are read (core/order.py)."""
+        """The rule by which runs order ties: "trec" or "trec9"."""
         return "trec9" if self.ties == "trec9" else "trec"
 
     @property
@@ -97,7 +97,7 @@ class Conventions:
         return self.ties in ("expected", "bounds")
 
     def sentences(self) -> list[str]:
-        """Return a sentence on each convention that differs from the default."""
+        """Return a sentence on each convention that differs from its default."""
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
 
     def _changed(self) -> list[tuple[str, str]]:
@@ -109,7 +109,7 @@ DEFAULT = Conventions()
 
 @checked
 def parse_conventions(text: str) -> Conventions:
-    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all
+    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" means all
     defaults.
 
     Raises UnknownName for an unknown word, BadValue for a malformed text.
@@ -141,7 +141,7 @@ def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Meas
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Return {name as given: measure}; raises as `measures_of`."""
+    """Return {name as given: measure}; raises UnknownName, and BadValue for an empty list."""
     alone = isinstance(measures, (str, Measure)) or not isinstance(
         measures, Iterable
     )  # such as one of ir-measures
@@ -177,7 +177,7 @@ def score_run(
 
 
 def ranked_by(run: Run, conventions: Conventions) -> Run:
-    """Return the run in the order of the conventions, without self-matches if these are dropped.
+    """Return the run in the order that the conventions ask for, without self-matches if they drop these.
 
     Raises BadValue if that needs document ids that were not read.
     """
@@ -192,9 +192,10 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a join, including the range over orders of tied documents.
+    """Return the scores of a run joined with judgments, with the range over orders of tied documents if asked
+    for.
 
-    Raises BadValue if no query counts, or if the mean or range over orders is asked for and unknown.
+    Raises BadValue if no query counts, or if a mean or range over orders is asked for that is not known.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -212,6 +213,8 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     )
     low = high = values
     if judged.tied.any():
+        from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
+
         tied = Tied.of(judged)
         values, low, high = values.copy(), values.copy(), values.copy()
         for row, one in enumerate(measures if tied.parts else ()):
@@ -226,7 +229,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
             counts &= judged.relevant() > 0
         if not counts.any():
             raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
-        at_10 = at_10[counts]
+        at_10 = np.where(counts, at_10, np.nan)
         values, low, high = (np.where(counts, of_all, np.nan) for of_all in (values, low, high))
     shared = int(judged.tied.sum()) if judged.tied.any() else 0
     return Scores(
@@ -240,13 +243,23 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         conventions=str(conventions),
         low=low,
         high=high,
-        judged_at_10=math.fsum(at_10.tolist()) / len(at_10),
-        origin=Origin(judged.judgments, depth=int(judged.retrieved.max())),
+        judged_at_10=known_mean(at_10),
+        judged=at_10,
+        origin=Origin(judged.judgments, depth=int(judged.retrieved.max()), whole=_all_found(judged)),
     )
 
 
+def _all_found(judged: Judged) -> bool:
+    if judged.intents is not None:  # whose grades identify documents
+        return False
+    return int(np.count_nonzero(judged.grade > 0)) == int(np.count_nonzero(judged.ideal > 0))
+
+
 def check_shared_queries(judged: Judged, path: Path | None = None) -> None:
-    """Raise BadValue if no query of the run is judged; `path` names the run's file in messages."""
+    """Raise BadValue if no query of the run is judged.
+
+    path: the run's file, for messages.
+    """
     if len(judged) and judged.ignored and not judged.answered.any():
         where = "" if path is None else f"{path}: "
         raise BadValue(
@@ -263,7 +276,7 @@ T = TypeVar("T")
 def each_file(
     runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
 ) -> tuple[dict[Path, T], list[str]]:
-    """Return {file: result of `score`}, and a sentence for each file that is no ranking of these judgments.
+    """Return ({file: result of `score`}, a sentence for each file that cannot be scored).
 
     Raises the first error of `score` if fewer than `least` files are left.
     """
@@ -280,15 +293,14 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """Return the names of run files by `run_name`, or the paths of files with equal names."""
+    """Return the names of run files without endings, or the paths of files with equal names."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
 def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """Return judgments from a file or object: of intents if a measure needs them or the file is a nugget
-    bank.
+    """Return judgments from a file or object: of intents if a measure needs them or the file is a nugget bank.
 
-    Raises FormatError as `read_qrels` and `read_intents`, BadValue for Qrels if intents are needed.
+    Raises FormatError for an invalid file, BadValue for Qrels if intents are needed.
     """
     if not isinstance(qrels, Path):
         return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
@@ -304,25 +316,29 @@ def join_run(
     conventions: Conventions = DEFAULT,
     queries: Queries | None = None,
 ) -> Judged:
-    """Return a run file joined with judgments of documents or intents; in memory only if documents must be
-    removed.
+    """Return a run file joined with judgments, while the file is read.
 
-    queries: of the collection, if it restricts the documents that may be ranked.
+    queries: the collection's queries. They may restrict the documents that may be ranked, and a run may name
+        them by their texts.
 
-    Raises FormatError and BadRanking as `join_run_file`, FormatError without a ranking, BadValue if no judged
-    query is answered.
+    The whole run is in memory only if documents must be removed. Raises FormatError for an invalid line or no
+    ranking, BadRanking for a repeated document, BadValue if no judged query is answered.
     """
     metadata = None if queries is None else queries.metadata
     restricted = metadata is not None and (metadata.lists() or metadata.filter is not None)
-    if restricted or conventions.self_matches == "drop":
+    judged = None
+    if not restricted and conventions.self_matches != "drop":
+        flat = qrels.numbered if isinstance(qrels, IntentQrels) else qrels
+        judged = join_run_file(run, flat, conventions.order)
+        if isinstance(qrels, IntentQrels):
+            judged = with_intents(judged, qrels)
+    unknown = judged is not None and judged.ignored and not judged.answered.any()
+    if judged is None or (unknown and queries is not None):
         ranked = read_run(run, conventions.order)
-        if queries is not None and restricted:
-            ranked = ranked.allowed(queries)
+        if queries is not None:
+            ranked = ranked.by_identifier(queries)
+            ranked = ranked.allowed(queries) if restricted else ranked
         judged = joined(ranked_by(ranked, conventions), qrels)
-    elif isinstance(qrels, IntentQrels):
-        judged = with_intents(join_run_file(run, qrels.numbered, conventions.order), qrels)
-    else:
-        judged = join_run_file(run, qrels, conventions.order)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, run)
@@ -330,8 +346,10 @@ def join_run(
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return short names, replaced by the long ones where short names are equal; raises BadValue if long names are
-    equal too."""
+    """Return the short names of measures, or long names where short names are equal.
+
+    Raises BadValue if long names are equal too.
+    """
     times = Counter(short)
     names = [one if times[one] == 1 else whole for one, whole in zip(short, long, strict=True)]
     if len(set(names)) < len(names):

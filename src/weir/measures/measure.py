@@ -1,4 +1,4 @@
-"""Measures as values: they print, parse back and compare, and are pure functions of the join."""
+"""Measures as values: they print, parse back and compare, and are pure functions of a run joined with judgments."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """Return the condensed join: unjudged documents and grades below 0 leave, others move up; the ideal
+    """Return the join without unjudged documents and grades below 0; later documents move up, the ideal
     ranking stays.
 
-    grade: grades of the join's rows, if its own column holds something else.
+    grade: the grades of the rows, if not those of the join.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
@@ -94,7 +94,7 @@ class Definition:
 
     @property
     def takes(self) -> str:
-        """A sentence on how it treats fractional grades."""
+        """A sentence on how the measure treats fractional grades."""
         if self.of == "whole grades":
             return "Grades with fractions are refused."
         if self.of == "rules":
@@ -134,14 +134,15 @@ def measure(
     better: Better = "more",
     never: bool = False,
 ) -> Callable[[Callable[..., Float64]], Measure]:
-    """Register the decorated function of a `Judged` as a measure.
+    """Return a decorator that registers a function of a `Judged` as a measure.
 
     name: its name in texts and results.
     cutoff: "required" or "optional", passed as `k`.
     values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
     choices: allowed values by setting. Settings are the other keyword parameters, typed as their default.
-    within: by setting its smallest and largest number, or a function that checks and normalises a text.
-    of: judgments it needs: "documents", "whole grades", "presence", "intents", or "rules" of a file beside them.
+    within: {setting: its smallest and largest number}, or a function that checks and normalises a text.
+    of: judgments it needs: "documents", "whole grades", "presence", "intents", or "rules" of a file beside
+        them.
     better: "more", "less" or "neither".
     never: a value above 0 of one query is a failure, by which a gate fails.
     """
@@ -207,6 +208,11 @@ class Measure:
         return replace(self, settings=tuple(sorted((k, v) for k, v in chosen.items() if v != defaults[k])))
 
     @property
+    def uncondensed(self) -> Measure:
+        """The same measure of lists as they are."""
+        return replace(self, condensed=False) if self.condensed else self
+
+    @property
     def geometric(self) -> bool:
         """True if its values are logarithms, so that its mean over queries is geometric."""
         return self.definition.values == "logarithm"
@@ -229,7 +235,10 @@ class Measure:
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the values of `per_query`, without the check of `asserted`."""
+        """Return the value of each judged query, float64[queries], without checking that values lie within 0..1.
+
+        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing.
+        """
         definition = self.definition
         if definition.of == "whole grades":
             fractions = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
@@ -245,7 +254,8 @@ class Measure:
         return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
-        """Return the values; raises WeirError if they must lie within 0..1 and do not."""
+        """Return the values, float64[queries]; raises WeirError if they leave 0..1 although the measure
+        promises that range."""
         if self.definition.bounded and not all_within_unit(values):
             raise WeirError(
                 f'{self} lies outside 0..1: an error of the measure, or it is registered with values="any"'
@@ -321,15 +331,22 @@ def _malformed(text: str) -> BadValue:
 
 
 def canonical_name(text: str) -> str:
-    """Return the printed name of the measure in a text; raises as `parse_measure`."""
+    """Return the printed name of the measure in a text.
+
+    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax.
+    """
     return str(parse_measure(text))
 
 
 MEASURE_NAME.register(canonical_name)
 
 
+P_MRR = "p-MRR"
+"""Name of the one value by query that is no measure of a ranking; more is better."""
+
+
 def direction(name: str) -> int:
-    """Return 1 if larger values of the named measure are better, -1 if smaller ones are, 0 if neither.
+    """Return 1 if larger values of the named measure are better, -1 if smaller values are, 0 if neither.
 
     1 for an unknown name, such as another tool's measure.
     """
@@ -346,7 +363,7 @@ def best_of(name: str, means: Iterable[float]) -> float:
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """Return the measures that a comparison uses by default: those with a direction, else all."""
+    """Return the measures that a comparison uses by default: the measures with a direction, else all."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
@@ -357,8 +374,26 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
+def direction_notes(measures: Iterable[str]) -> list[str]:
+    """Return sentences on measures without a direction, and on others whose direction Weir does not know."""
+    names = list(dict.fromkeys(measures))
+    others = [name for name in names if not _is_known(name)]
+    one = len(others) == 1
+    assumed = (
+        f"{', '.join(others)}: {'no measure' if one else 'no measures'} of Weir, so more is taken as better"
+    )
+    return [*no_direction_note(names), *[assumed] * bool(others)]
+
+
+def _is_known(name: str) -> bool:
+    try:
+        return name == P_MRR or bool(MEASURES.get(parse_measure(name).name))
+    except WeirError:
+        return False
+
+
 def is_never(name: str) -> bool:
-    """Return True if a value above 0 is a failure of the query, as with leaks; False for an unknown name."""
+    """Return True if any value above 0 of this measure is a failure, as with leaks; False for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).never
     except WeirError:
@@ -421,7 +456,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the join, and that of its intents, without unjudged documents."""
+    """Return the join without unjudged documents, for documents and intents."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

@@ -1,4 +1,4 @@
-"""Run texts through a model in batches: results in the order of the texts, in bounded memory.
+"""Texts run through a model in batches: results in the order of the texts, in bounded memory.
 
 A thread tokenises ahead while the model works. Within a window, texts of similar length share batches of
 about equal token counts. A batch's result may be vectors, token vectors, term weights or scores.
@@ -92,10 +92,12 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return positions of texts, longest first, in batches of at most `budget` tokens; a longer text is
-    alone.
+    """Return batches, as positions of texts, of at most `budget` tokens, longest texts first.
 
-    padded: count every text as the longest of its batch.
+    lengths: int64[texts], in tokens.
+    padded: count every text as if it were as long as the longest of its batch.
+
+    A text of more tokens is a batch of its own.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
@@ -115,7 +117,10 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that restores the order of the texts; `array` is as in `Engine`."""
+    """Return a function that joins rows of batches in the order of the texts.
+
+    array: copies rows of several batches into one array in host memory.
+    """
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
         rows = array([rows for _, rows in parts])
@@ -127,7 +132,11 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Return the rows of all batches in the order of the texts, any number for each."""
+    """Return the rows of every text, in the order of the texts.
+
+    parts: for each batch the positions of its texts, and their rows, any number for a text.
+    count: number of texts.
+    """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
         lengths[positions] = np.diff(part.ptr)
@@ -154,7 +163,7 @@ def results(
     run: maps a batch to results; when memory runs out, batches are halved.
     done: called with the number of texts finished.
 
-    Raises BadValue for a single text that does not fit into memory, and the errors of `run`.
+    Steps raise BadValue for a single text that does not fit into memory, and the errors of `run`.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:
@@ -182,7 +191,7 @@ def results(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory ran out."""
+    """Return True if an error says that memory ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))

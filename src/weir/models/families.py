@@ -1,4 +1,4 @@
-"""Families of models, to tell whether a judge and a system share a language model."""
+"""Families of language models, to tell whether a judge and a system share one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ TABLE = Path(__file__).with_name("model_families.toml")
 
 
 @cache
-def model_families() -> dict[str, dict[str, Any]]:
-    """Return {family: substrings of its models' names, and facts}."""
+def _model_families() -> dict[str, dict[str, Any]]:
     return read_toml(TABLE, "families of models")
 
 
 def families_of(name: str) -> frozenset[str]:
-    """Return the families of models named in a model or system."""
+    """Return the families of the models that a name of a model or system contains."""
     lowered = name.casefold()
 
     def is_member(marks: dict[str, Any]) -> bool:
@@ -27,4 +26,4 @@ def families_of(name: str) -> frozenset[str]:
         word = (rf"(?<![a-z0-9]){re.escape(mark)}(?![a-z])" for mark in marks.get("word", ()))
         return within or any(re.search(pattern, lowered) for pattern in word)
 
-    return frozenset(family for family, marks in model_families().items() if is_member(marks))
+    return frozenset(family for family, marks in _model_families().items() if is_member(marks))

@@ -1,4 +1,4 @@
-"""The computing devices of this machine, read from files alone; nothing is imported or measured."""
+"""The computing devices of this machine, read from files; nothing is imported or measured."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ComputePlace:
 
 
 def declared_kind(setting: str) -> str:
-    """Return cpu or cuda for a device setting; raises as `declared_device`."""
+    """Return "cpu" or "cuda" for a device setting; raises BadValue for another."""
     return declared_device(setting).partition(":")[0]
 
 
 def declared_device(setting: str) -> str:
-    """Return cpu, cuda or cuda:1 for a device setting, the first of several; raises BadValue.
+    """Return "cpu", "cuda" or "cuda:1" for a device setting, the first of several; raises BadValue for another.
 
     auto is a GPU if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves one, and torch is built for CUDA.
     """

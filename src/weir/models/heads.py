@@ -26,7 +26,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class VectorHead:
-    """One vector for each text, float32[n, d]; zeros for a text without tokens."""
+    """A head that gives one vector for each text, float32[n, d]; zeros for a text without tokens."""
 
     pooling: str
     """mean, cls, last or max over token states."""
@@ -37,7 +37,7 @@ class VectorHead:
 
 @dataclass(frozen=True, eq=False)
 class TokenHead:
-    """A vector for each token, float32[tokens, d]."""
+    """A head that gives a vector for each token, float32[tokens, d]."""
 
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
@@ -48,14 +48,14 @@ class TokenHead:
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """Class outputs of each text, float32[n, classes]: two layers over its first token's state."""
+    """A head that gives class outputs of each text, float32[n, classes]: two layers over the first token's state."""
 
     layers: tuple[Layer, Layer]
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """The first step of a head for masked words: a product, GELU, a norm."""
+    """The first step of a head for masked words: a product, GELU, and a normalisation."""
 
     weight: Array
     bias: Array
@@ -68,7 +68,7 @@ class Transform:
 
 @dataclass(frozen=True, eq=False)
 class TermHead:
-    """The weight of each vocabulary term in each text, float32[n, terms]."""
+    """A head that gives the weight of each vocabulary term in each text, float32[n, terms]."""
 
     transform: Transform | None
     weight: Array
@@ -83,7 +83,7 @@ class TermHead:
 
 @dataclass(frozen=True)
 class OwnHead:
-    """The head computed by a checkpoint's own class or graph."""
+    """A head that a checkpoint's own class or graph computes."""
 
     kind: str
     """"classes", or "terms" with a pooling and an activation."""

@@ -112,7 +112,6 @@ class Provider:
     """Reads an answer; raises UnusableAnswerError."""
 
     def body(self, ask: Ask) -> dict[str, Json]:
-        """Return the JSON body of a request for the vectors of some texts."""
         kind = {"input_type": self.kinds[ask.kind]} if self.kinds else {}
         size = {} if ask.dimensions is None else {self.size_entry: ask.dimensions}
         return {"model": ask.model, self.texts_entry: list(ask.texts), **kind, **self.sent, **size}
@@ -245,12 +244,12 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """The provider refuses these texts, or takes too long: too many at once, or one that it cannot process."""
+    """The provider refuses these texts or takes too long: too many at once, or a text that it cannot process."""
 
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """A process's client of an embedding API, within budget and rate."""
+    """A client of an embedding API, one for each process, within budget and rate."""
 
     provider: Provider
     url: str
@@ -259,12 +258,12 @@ class EmbeddingClient:
     """Tokens counted by the provider for each estimated one: the largest ratio so far, at least 1."""
 
     def room(self) -> int:
-        """Return the estimated tokens that the next request may have."""
+        """Return how many tokens, by estimate, the next request may have."""
         most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return a vector for each text, float32[n, dimensions]; any size for None.
+        """Return a vector for each text, float32[n, dimensions]; None accepts any size.
 
         Raises ServiceError if the budget ends, the provider refuses or all attempts fail; TooMuchError for
         refused texts, or several that take too long.
@@ -313,7 +312,7 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's stored first response to a probe, which identifies its model."""
+    """A service's first response to fixed probe texts, stored to identify its model later."""
 
     path: Path
     values: Float32
@@ -324,12 +323,15 @@ class ServiceProbe:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the numbers, for names of stored results."""
+        """A hash of the numbers, for names of stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Return the path of a probe's stored response; `decisive` are JSON values that identify it."""
+    """Return the path at which a response to the probe is stored.
+
+    decisive: JSON values that identify it.
+    """
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
     return settings().home / "encoders" / f"{kind}-{digest}.json"
 
@@ -342,10 +344,12 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to a probe, or ask and store it once for all processes.
+    """Return the stored response to the probe; without one, ask for it and store it, once for all processes.
 
-    about, entry: further content of the file, and its entry for the response.
-    checked: validates that entry.
+    about: other content of the file.
+    entry: the file's entry for the response.
+    checked: returns that entry as vectors, or raises an error.
+    answer: asks the service.
 
     Raises StoreError for an unreadable file, and the errors of `answer`.
     """
@@ -390,7 +394,7 @@ _SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
 
 
 def is_hosted(model: str) -> bool:
-    """Return whether a name has the form provider:model, such as openai:text-embedding-3-small."""
+    """Return True if a name has the form provider:model, such as openai:text-embedding-3-small."""
     return re.match(r"[A-Za-z][\w-]+:[^\\/]", model) is not None
 
 
@@ -414,9 +418,7 @@ class Hosted:
     document_prompt: str = ""
     """Text before each document."""
     max_length: int | None = None
-    """Tokens of a text at most, estimated as a third of its bytes; longer texts are cut. None leaves it to the
-    provider.
-    """
+    """Most tokens of a text, by estimate; longer texts are cut. None leaves it to the provider."""
     key: str | None = None
     """Environment variable with the key, WEIR_KEY_ and a name, so an experiment file cannot send other secrets away.
     None for the provider's usual variable at its own address, and for no key elsewhere.
@@ -448,19 +450,19 @@ class Hosted:
 
     @property
     def address(self) -> str:
-        """The URL up to the version."""
+        """The URL up to the version, such as https://api.openai.com/v1."""
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return everything that decides the vectors; sends the probe if its response is missing."""
+        """Return everything that decides the vectors; sends the probe if no response to it is stored."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Send the probe if its response is missing, so that `describe` sends nothing."""
+        """Send the probe texts if no response to them is stored, so that `describe` sends nothing."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
-        """Return the encoder with {task} replaced; see Encoder.adapted_to."""
+        """Return the encoder with {task} in its prompts replaced by the instruction, "" for none."""
         query, document = (
             filled_prompt(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt)
         )
@@ -469,7 +471,7 @@ class Hosted:
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
     ) -> LoadedHosted:
-        """Return the encoder with its probe, requested now if missing.
+        """Return the encoder with its probe, which is sent now if no response to it is stored.
 
         device: ignored.
         limits: None for the environment's, shared by all encoders of the process.
@@ -504,7 +506,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """The spending, clients and probes that the encoders of a budget share."""
+    """The spending, clients and probes that encoders with a common budget share."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -527,11 +529,10 @@ class LoadedHosted:
 
     @property
     def dimensions(self) -> int:
-        """Number of dimensions of a vector."""
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Return everything that can change a number."""
+        """Return everything that can change a vector, for keys of stored results."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -547,14 +548,15 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return the identity, the cosine distance that the model has moved, and this process's spending."""
+        """Return the identity, how far the model has moved since its first probe (cosine distance), and the
+        spending."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
         return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
 
     def estimate(self, texts: Iterable[str], kind: Kind = "document") -> Spent:
-        """Return the requests, texts and tokens that encoding would take, without asking."""
+        """Return how many requests, texts and tokens encoding would take, without sending a request."""
         source, waiting, total = iter(texts), deque[str](), Spent()
         while batch := self._batch(source, waiting, kind, self.encoder.provider.texts):
             total.requests += 1
@@ -565,9 +567,7 @@ class LoadedHosted:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return a vector for each text, float32[texts, dimensions]; if it raises ServiceError, earlier
-        responses are lost.
-        """
+        """Return a vector for each text, float32[texts, dimensions]; raises ServiceError if any vector is missing."""
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
         blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind, done))
@@ -576,14 +576,14 @@ class LoadedHosted:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield the vectors of texts in order, a block for each response.
+        """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
         A request is sent only when its block is asked for, so that a caller that stores blocks never pays
-        twice. Too large or slow requests are halved.
+        twice. Too large or too slow requests are halved.
 
         done: called with the number of texts finished.
 
-        Warns if the model has changed since it was first seen. Raises ServiceError if the budget ends, the
+        Warns if the model has changed since it was first seen. Steps raise ServiceError if the budget ends, the
         provider refuses or all attempts fail.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
@@ -681,7 +681,7 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return the encoder and texts of queries, prefixed by their own instructions if the prompt has {task}."""
+    """Return (encoder, query texts), each text prefixed by its own instruction if the prompt has {task}."""
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text

@@ -39,7 +39,8 @@ def devices(setting: str) -> list[str]:
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
     """Yield a function from documents to vectors, float32[texts, d], that uses a process for each device.
 
-    size: texts of a part; parts begin at its multiples, so that batches do not depend on the devices.
+    names: devices, such as "cuda:0".
+    size: texts in a part; neither parts nor batches depend on the devices.
 
     Raises BadValue, with the device, if a process fails; all end with it.
     """

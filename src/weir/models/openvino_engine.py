@@ -21,7 +21,8 @@ from weir.files.integrity import checksums_of, checksums_read, verify_files
 from weir.files.json_record import read_json
 from weir.models.checkpoints import Checkpoint, fingerprint
 from weir.models.hardware import ComputePlace
-from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, VectorHead
+from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, Transform, VectorHead
+from weir.models.term_maxima import TermMaxima
 from weir.models.tokens import Text, Tokens, load_tokenizer
 from weir.models.weights import Array, Weights, distance_bias, read_weights, supported
 from weir.settings import require_addresses, settings
@@ -35,7 +36,7 @@ ERF = np.frompyfunc(math.erf, 1, 1)
 LAYER_NORM_EPS = 1e-5
 """torch's default, used by layers after pooling."""
 GRAPH = 1
-"""Version of `encoder_graph`; graphs quantised from another are made again."""
+"""Version of `_encoder_graph`; graphs quantised from another are made again."""
 SUMS = "checksums.json"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 """Known inputs of a graph."""
@@ -51,6 +52,18 @@ ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
 """Bytes of address space for the runtime and a batch, and copies of the weights, to reserve under `ulimit -v`."""
 
 
+def joined_rows(parts: Sequence[Float32]) -> Float32:
+    """Return the rows of several batches as one array."""
+    return np.concatenate(parts)
+
+
+def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
+    """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n], float32[n]."""
+    there = ~(rows <= threshold)
+    row, column = np.nonzero(there)
+    return row, column, rows[there]
+
+
 @dataclass(frozen=True, eq=False)
 class OpenVino:
     """A model compiled by OpenVINO, which takes texts as padded tables of tokens."""
@@ -60,6 +73,8 @@ class OpenVino:
     """Its inputs in order."""
     fill: int
     head: AnyHead
+    maxima: TermMaxima | None = None
+    """What makes term weights of the token states that the graph gives; None if the graph gives all."""
     padded: bool = True
     batch_independent: bool = False
 
@@ -69,8 +84,11 @@ class OpenVino:
         rows: Float32 = np.array(outputs[0], np.float32)  # a copy: the next batch is written over the outputs
         if isinstance(self.head, OwnHead) and self.head.kind == "classes":
             return rows
+        if self.maxima is not None:
+            mask = batch.attended()
+            rows = self.maxima.of_texts(rows[:, : mask.shape[1]][mask], mask.sum(1))
         if isinstance(self.head, TermHead | OwnHead):
-            return activated(rows, self.head.activation) if self.head.pooling == "max" else rows
+            return _activated(rows, self.head.activation) if self.head.pooling == "max" else rows
         if isinstance(self.head, TokenHead):
             mask = batch.mask()
             rows = rows[:, : mask.shape[1]][mask]
@@ -80,24 +98,19 @@ class OpenVino:
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), NORM_FLOOR)
         return rows
 
-    def array(self, parts: Sequence[Float32]) -> Float32:
-        return np.concatenate(parts)
-
-    def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-        there = ~(rows <= threshold)
-        row, column = np.nonzero(there)
-        return row, column, rows[there]
+    array = staticmethod(joined_rows)
+    above = staticmethod(values_above)
 
 
 def openvino_engine(
     checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
 ) -> OpenVino:
-    """Return a checkpoint with its head compiled for this processor; static int8 is made once, in Weir's
-    home.
+    """Return a checkpoint with its head compiled for this processor; static int8 is made once, in Weir's home.
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for another device and an unsupported checkpoint, MissingExtra.
+    Raises BadValue for another device and an unsupported checkpoint, StoreError for weights that do not fit,
+    MissingExtra.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
@@ -125,14 +138,20 @@ def openvino_engine(
         "NUM_STREAMS": "1",
         "ENABLE_CPU_PINNING": False,
     }
+    maxima = None
+    if isinstance(head, TermHead) and head.pooling == "max":
+        maxima = TermMaxima.of(head.weight, head.bias)
     try:
-        request = core.compile_model(_with_head(body, head), "CPU", facts).create_infer_request()
+        model = _with_head(body, head, states=maxima is not None)
+        if maxima is not None and model.output(0).get_partial_shape()[2] != maxima.weight.shape[1]:
+            raise RuntimeError("the states of tokens and the vectors of terms have other dimensions")
+        request = core.compile_model(model, "CPU", facts).create_infer_request()
     except RuntimeError as error:
         reason = " ".join(str(error).split())[-200:]
         raise StoreError(
             f"{checkpoint.graph or checkpoint.folder}: OpenVINO cannot run it ({reason})"
         ) from None
-    return OpenVino(request, names, _fill(checkpoint), head)
+    return OpenVino(request, names, _fill(checkpoint), head, maxima)
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
@@ -153,14 +172,12 @@ def layered(x: Float32, layer: Layer) -> Float32:
     return np.asarray(y, np.float32)
 
 
-def activated(x: Float32, activation: str) -> Float32:
-    """Return log(1 + x), applied twice for log1p_relu; overwrites x, which must not be negative."""
+def _activated(x: Float32, activation: str) -> Float32:
     np.log1p(x, out=x)
     return np.log1p(x, out=x) if activation == "log1p_relu" else x
 
 
 def _padded_tables(batch: Tokens, fill: int, names: tuple[str, ...]) -> dict[str, Int64]:
-    """Return the padded inputs with these names, int64[n, longest], with at least one column."""
     tables = {
         "input_ids": batch.padded(batch.ids, fill),
         "attention_mask": batch.attended().astype(np.int64),
@@ -185,17 +202,13 @@ def _body(checkpoint: Checkpoint, segments: bool) -> Any:  # noqa: ANN401 - an o
     try:
         if width % weights.heads:
             raise ValueError(f"{width} numbers do not divide into {weights.heads} heads")
-        return encoder_graph(weights, segments)
+        return _encoder_graph(weights, segments)
     except (RuntimeError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[-200:]
         raise StoreError(f"{checkpoint.folder}: its weights do not fit its config.json ({reason})") from None
 
 
 def _graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
-    """Return an ONNX graph with only the output that the head needs.
-
-    Raises StoreError for an unreadable file, BadValue for loops and other inputs or outputs.
-    """
     library, path = require("openvino", extra="neural"), checkpoint.graph
     try:
         model = core.read_model(path)
@@ -234,7 +247,6 @@ def _graph_body(core: Any, checkpoint: Checkpoint, head: AnyHead) -> Any:  # noq
 
 
 def _undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvino.Model, which is changed
-    """Replace dynamically quantised products by products in float32 with the same weights, in place."""
     op = require("openvino.opset13", extra="neural")
     for product in model.get_ordered_ops():
         parts = _quantised_product(product) if product.get_type_name() == "MatMul" else None
@@ -248,7 +260,6 @@ def _undo_dynamic_quantisation(model: Any) -> None:  # noqa: ANN401 - an openvin
 
 
 def _quantised_product(product: Any) -> tuple[Any, Array, Any] | None:  # noqa: ANN401 - nodes of a graph
-    """Return (states, matrix, scaling node) of a dynamically quantised product, or None."""
     node = product
     for name in ("Subtract", "Convert", "Convert", "Clamp", "Add", "Round"):  # back to where bytes are made
         node = _source(node, 0)
@@ -320,34 +331,61 @@ class Operators:
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 
 
-def _with_head(body: Any, head: AnyHead) -> Any:  # noqa: ANN401 - an openvino.Model
-    """Return a model with the head over states [n, longest, H], except layers that stay in float32 (`layered`)."""
+TERM_BLOCK = 1024
+"""Terms of a vocabulary whose logits are computed together, few enough to stay in the processor's cache."""
+
+
+def _with_head(body: Any, head: AnyHead, states: bool = False) -> Any:  # noqa: ANN401 - an openvino.Model
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
     ops = Operators(op)
     x = body.get_results()[0].input_value(0)
     mask = next(node for node in body.get_parameters() if "attention_mask" in node.output(0).get_names())
     seen = op.unsqueeze(op.convert(mask, np.float32), ops.integer_node(2))  # [n, longest, 1]
-    if isinstance(head, TermHead) or (isinstance(head, OwnHead) and head.kind == "terms"):
-        before = head.transform if isinstance(head, TermHead) else None
-        if before is not None:
-            x = op.gelu(
-                ops.linear(x, before.weight, before.bias), "tanh" if before.approximate == "tanh" else "erf"
-            )
-            x = ops.norm(x, before.norm, before.norm_bias, before.eps)
-        x = ops.linear(x, head.weight, head.bias) if isinstance(head, TermHead) else x
-        x = op.multiply(op.relu(x), seen)
-        if head.pooling == "max":
-            x = op.reduce_max(x, ops.integer_node(1))
-        else:
-            for _ in range(2 if head.activation == "log1p_relu" else 1):
-                x = op.log(op.add(x, ops.float_node(1)))
-            x = op.reduce_sum(x, ops.integer_node(1))
+    if isinstance(head, TermHead):
+        x = _transformed(ops, x, head.transform) if states else _term_weights(ops, x, seen, head)
+    elif isinstance(head, OwnHead) and head.kind == "terms":
+        x = _pooled_logits(ops, x, seen, head)
     elif isinstance(head, ClassHead):
         x = op.squeeze(op.gather(x, ops.integer_node(0), ops.integer_node(1)), ops.integer_node(1))
     elif isinstance(head, VectorHead) and head.pooling != "own":
         x = _pooled(ops, x, seen, head.pooling)
     return library.Model([x], body.get_parameters())
+
+
+def _term_weights(ops: Operators, x: Any, seen: Any, head: TermHead) -> Any:  # noqa: ANN401 - nodes of the graph
+    op, by_max = ops.op, head.pooling == "max"
+    if by_max:  # padding becomes the first token once more: a mask of the logits would cost a pass over them
+        first = op.gather(x, ops.integer_node(0), ops.integer_node(1))
+        x = op.add(op.multiply(x, seen), op.multiply(first, op.subtract(ops.float_node(1), seen)))
+    x, parts = _transformed(ops, x, head.transform), []
+    for a in range(0, len(head.weight), TERM_BLOCK):
+        weight, bias = head.weight[a : a + TERM_BLOCK], head.bias[a : a + TERM_BLOCK]
+        if by_max:
+            parts.append(op.reduce_max(ops.linear(x, weight), ops.integer_node(1)))
+        else:
+            parts.append(_pooled_logits(ops, ops.linear(x, weight, bias), seen, head))
+    y = op.concat(parts, 1)
+    if by_max:  # the bias of a term is the same at each token, so that it may come after the maximum
+        y = op.multiply(op.relu(op.add(y, ops.constant(head.bias))), op.reduce_max(seen, ops.integer_node(1)))
+    return y
+
+
+def _transformed(ops: Operators, x: Any, step: Transform | None) -> Any:  # noqa: ANN401 - nodes of the graph
+    if step is None:
+        return x
+    y = ops.op.gelu(ops.linear(x, step.weight, step.bias), "tanh" if step.approximate == "tanh" else "erf")
+    return ops.norm(y, step.norm, step.norm_bias, step.eps)
+
+
+def _pooled_logits(ops: Operators, x: Any, seen: Any, head: TermHead | OwnHead) -> Any:  # noqa: ANN401 - nodes of the graph
+    op = ops.op
+    x = op.multiply(op.relu(x), seen)
+    if head.pooling == "max":
+        return op.reduce_max(x, ops.integer_node(1))
+    for _ in range(2 if head.activation == "log1p_relu" else 1):
+        x = op.log(op.add(x, ops.float_node(1)))
+    return op.reduce_sum(x, ops.integer_node(1))
 
 
 def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: ANN401 - nodes of the graph
@@ -367,8 +405,7 @@ def _pooled(ops: Operators, x: Any, seen: Any, pooling: str) -> Any:  # noqa: AN
     return op.multiply(y, op.minimum(count, one))
 
 
-def encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
-    """Return the transformer as a graph from padded int64[n, longest] inputs to hidden states [n, longest, H]."""
+def _encoder_graph(weights: Weights, segments: bool) -> Any:  # noqa: ANN401 - an openvino.Model
     library = require("openvino", extra="neural")
     op = require("openvino.opset13", extra="neural")
     ops, embedding, heads = Operators(op), weights.embedding, weights.heads

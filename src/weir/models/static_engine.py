@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from weir.core.strings import Float32, Int64
+from weir.core.strings import Float32
 from weir.errors import BadValue, StoreError
 from weir.models.checkpoints import Checkpoint
 from weir.models.heads import AnyHead, VectorHead
-from weir.models.openvino_engine import NORM_FLOOR, layered
+from weir.models.openvino_engine import NORM_FLOOR, joined_rows, layered, values_above
 from weir.models.tokens import Tokens
 from weir.models.weights import read_state
 
@@ -31,7 +30,7 @@ class StaticTable:
     batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return the means after the head, float32[n, d]; a text without tokens has mean 0."""
+        """Return the mean vector of each text's tokens, 0 without tokens, after the head, float32[n, d]."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -44,13 +43,8 @@ class StaticTable:
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), NORM_FLOOR)
         return rows
 
-    def array(self, parts: Sequence[Float32]) -> Float32:
-        return np.concatenate(parts)
-
-    def above(self, rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-        there = ~(rows <= threshold)
-        row, column = np.nonzero(there)
-        return row, column, rows[there]
+    array = staticmethod(joined_rows)
+    above = staticmethod(values_above)
 
 
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:

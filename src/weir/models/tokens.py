@@ -24,7 +24,7 @@ from weir.models.checkpoints import read_object
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
-    """Silence transformers' messages, progress bars and warnings."""
+    """Within the block, silence transformers' messages, progress bars and warnings."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -67,16 +67,14 @@ class Tokens:
 
     @property
     def lengths(self) -> Int64:
-        """Number of tokens of each text, int64[n]."""
         return np.diff(self.ptr)
 
     @property
     def positions(self) -> Int64:
-        """Position of each token in its text, from 0."""
+        """Position of each token in its text, from 0, int64[tokens]."""
         return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
 
     def take(self, codes: NDArray[np.integer]) -> Tokens:
-        """Return copies of the texts at these positions, in this order."""
         lengths = self.lengths[codes]
         ptr = offsets(lengths)
         where = np.repeat(self.ptr[:-1][codes] - ptr[:-1], lengths) + np.arange(ptr[-1])
@@ -84,12 +82,12 @@ class Tokens:
         return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
-        """Return which cells of a padded table hold a token, bool[n, longest]."""
+        """Return a padded table that is True where there is a token, bool[n, longest]."""
         longest = int(self.lengths.max(initial=0))
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """Return which cells of a padded table hold a token that is attended to, bool[n, longest]."""
+        """Return a padded table that is True where there is a token that others attend to, bool[n, longest]."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
@@ -135,7 +133,8 @@ class ModelTokenizer:
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return each text's number of tokens without truncation and of characters kept, int64[n] each."""
+        """Return each text's number of tokens without truncation, and of characters left by truncation,
+        int64[n] each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()
@@ -164,7 +163,7 @@ def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelToken
 
     special: add special tokens.
 
-    Raises StoreError for an unreadable tokenizer, BadValue for one without a fast form.
+    Raises StoreError for an unreadable tokenizer, BadValue for a tokenizer without a fast form.
     """
     if (folder / "tokenizer.json").exists():
         tokenizers = require("tokenizers", extra="neural")

@@ -39,7 +39,7 @@ class Embedding:
 
 @dataclass(frozen=True, eq=False)
 class BertLayer:
-    """A layer: qkv [3H, H], out [H, H], up [F, H], down [H, F], their biases and two norms."""
+    """A layer's matrices: qkv [3H, H], out [H, H], up [F, H], down [H, F]; their biases and two norms."""
 
     qkv: Array
     qkv_bias: Array
@@ -57,7 +57,7 @@ class BertLayer:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The weights of BERT or a relative, whose layers normalise after each sum."""
+    """The weights of BERT, or of a relative that normalises after each sum."""
 
     embedding: Embedding
     layers: tuple[BertLayer, ...]
@@ -72,7 +72,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """The names that an architecture gives to its tensors; {} stands for the layer number."""
+    """The names that an architecture gives to its tensors; "{}" is replaced by the number of the layer."""
 
     layer: str
     query: str
@@ -122,7 +122,7 @@ NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
 
 
 def supported(checkpoint: Checkpoint) -> bool:
-    """Return whether `read_weights` knows a checkpoint's architecture and settings."""
+    """Return True if `read_weights` knows a checkpoint's architecture and settings."""
     config = checkpoint.config
     activation = config.get("hidden_act", config.get("activation", "gelu"))
     return (
@@ -224,7 +224,7 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 class ModelState:
-    """The tensors of a model by their names without any prefix."""
+    """The tensors of a model by name, without any prefix."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -235,7 +235,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def get(self, *names: str) -> Array | None:
-        """Return the tensor of the first of these names that exists, by its shortest full name, or None."""
+        """Return the tensor of the first name that exists, by its shortest full name; None without any."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -244,7 +244,7 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """Return the tensor like `get`; raises StoreError if it is missing."""
+        """Return a tensor as `get`; raises StoreError if it is missing."""
         names = (names,) if isinstance(names, str) else names
         tensor = self.get(*names)
         if tensor is None:
@@ -261,10 +261,9 @@ MAX_DISTANCE = 128
 
 
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
-    """Return MPNet's attention bias, float32[heads, length, length], in distance buckets that widen like
-    T5's.
+    """Return MPNet's attention bias by distance, float32[heads, length, length].
 
-    table: [buckets, heads].
+    table: [buckets, heads], for buckets of distances that widen as T5's.
     """
     place = np.arange(length)
     distance = place[:, None] - place[None, :]

@@ -1,1 +1,1 @@
-"""The outer ring: slices that few people need. The core imports none of them and finds them by entry points alone."""
+"""Plug-ins that few people need. The core imports none of them and finds them by entry points."""

@@ -1,1 +1,1 @@
-"""Services that others run: embedding and re-ranking APIs, chat models, search servers, programs."""
+"""Services run by others: embedding and re-ranking APIs, chat models, search servers, programs."""

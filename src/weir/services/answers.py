@@ -1,4 +1,4 @@
-"""Stored answers of services, and many concurrent requests."""
+"""Stored answers of services, and concurrent requests."""
 
 from __future__ import annotations
 
@@ -53,25 +53,27 @@ RECENT_ANSWERS = 1 << 15
 """Answers held in a dict before they are sorted into the columns."""
 _CRC_AT, _VALUE_AT = 49, 67  # where a line has its checksum and its value
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
 AnswerKey = tuple[int, int]
 """The two halves of a request's hash."""
 
 
 def answer_key(request: object) -> AnswerKey:
     """Return the 128-bit hash of a request, any JSON value."""
-    text = json.dumps(request, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
 
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """Yield the store of answers for a description, opened for adding until the block ends.
+    """Yield the store of answers for a description, open for adding until the block ends.
 
     name: beginning of its folder's name.
-    about: everything that decides an answer; without a version (`session_only`) the store is temporary.
-
-    Waits for another process with the same store. Raises StoreError if nothing can be written, warns
+    about: everything that decides an answer. Without a version (`session_only`) the store is temporary.
+    Waits while another process has the same store open. Raises StoreError if it cannot be written, warns
     (StoreWarning) of damaged answers.
     """
     if session_only(about):
@@ -99,7 +101,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
     """Yield the store of `answer_store(name, about)` for reading only; None if it does not exist.
 
-    Does not wait: answers that another process is writing may be missing.
+    Does not wait for another process, whose latest answers may be missing.
     """
     path = _folder(name, about)[0] / ANSWERS
     if session_only(about) or not path.is_file():
@@ -128,8 +130,6 @@ def _whole(line: bytes | bytearray) -> bool:
 
 @dataclass
 class _Places:
-    """Offsets of answers in the file by key: sorted columns, and recent entries not sorted yet."""
-
     first: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     second: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     at: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
@@ -202,13 +202,11 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a new key, written when this returns.
+        """Append a JSON value under a new key. It is in the file when this returns.
 
-        Raises StoreError if the disk refuses; the file is then unchanged.
+        Raises StoreError if it cannot be written; the file is then unchanged.
         """
-        data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "backslashreplace"
-        )
+        data = _COMPACT.encode(value).encode("utf-8", "backslashreplace")
         name = b"%016x%016x" % key
         line = b'{"key":"%b","crc":"%08x","value":%b}\n' % (name, zlib.crc32(data, zlib.crc32(name)), data)
         with self._turn, storing(self.path):
@@ -231,7 +229,10 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def read_places(self, mend: bool = True) -> None:
-        """Read the offsets of all undamaged answers; `mend` cuts off an incomplete last line, with a warning."""
+        """Read the positions of all undamaged answers.
+
+        mend: cut off an incomplete last line, with a warning.
+        """
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -288,10 +289,10 @@ Retried: TypeAlias = Callable[[AttemptError], None]
 
 
 class Worker(Protocol):
-    """Sends the requests of a thread, over a connection or to a process."""
+    """Sends requests for one thread, over a connection or to a process."""
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Yield an outcome for each request, in any order, as they arrive."""
+        """Yield an outcome for each request as it arrives, in any order."""
         ...
 
     def close(self) -> None:
@@ -308,7 +309,6 @@ class ConnectionWorker:
     connection: KeptConnection = field(default_factory=KeptConnection)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Yield an outcome for each request, one after another."""
         for request in requests:
             start = time.perf_counter()
             try:
@@ -318,7 +318,6 @@ class ConnectionWorker:
                 yield Outcome(request, error=error)
 
     def close(self) -> None:
-        """Close the worker's connection."""
         self.connection.close()
 
 
@@ -328,7 +327,7 @@ class KeptAnswers(Protocol):
     def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer on the disk before any caller counts it."""
+        """Store an answer; it is on the disk when this returns."""
         ...
 
 
@@ -348,7 +347,7 @@ class RequestPolicy:
 
 @dataclass
 class RequestCounts:
-    """Numbers of requests that were answered, failed or sent again."""
+    """Numbers of requests that were answered, failed or were sent again."""
 
     stored: int = 0
     """Answered in an earlier run."""
@@ -386,7 +385,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """The use of a service for one result, as stored in the record."""
+    """The use of a service for one result, as recorded in the result's file."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -416,11 +415,14 @@ class ServiceUsage:
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count an answer, given in the form in which it is stored."""
+        """Count an answer.
+
+        stored: the answer as a store has it.
+        """
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return the counts, and percentiles of the answers' milliseconds at each concurrency."""
+        """Return the counts, and percentiles of the answers' milliseconds for each number of concurrent requests."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -455,12 +457,10 @@ def run_requests(
     policy: RequestPolicy,
     progress: Callable[[int], None] | None = None,
 ) -> RequestCounts:
-    """Send the requests to which the store has no answer, store each answer as it arrives, and return the
-    counts.
+    """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
 
-    new_worker: makes a worker for each thread.
+    new_worker: function that returns a new worker, called once in each thread.
     progress: called from the caller's thread with the number of requests done.
-
     Raises errors of workers that are not outcomes.
     """
     # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
@@ -489,8 +489,6 @@ def run_requests(
 
 @dataclass(eq=False)
 class _RequestQueue:
-    """State shared by the threads of `run_requests`."""
-
     requests: Iterator[Request]
     store: KeptAnswers
     policy: RequestPolicy

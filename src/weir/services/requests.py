@@ -1,4 +1,4 @@
-"""HTTP requests with bounds on bytes, time and money, retries, and keys that no message shows."""
+"""HTTP requests with limits on bytes, time and money, with retries, and with keys masked in all messages."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAl
 from urllib.parse import quote, urlsplit
 
 from weir.errors import BadValue, ServiceError
+from weir.files.json_record import whole_number
 from weir.files.masks import without_secret
 from weir.files.network import (
     PIECE_BYTES,
@@ -29,7 +30,7 @@ from weir.files.network import (
     seconds_asked,
     seconds_before,
 )
-from weir.settings import KEY_VARIABLE, NUMBER_DIGITS, Settings, secret
+from weir.settings import KEY_VARIABLE, Settings, secret
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
@@ -64,7 +65,7 @@ class Key:
         return self.value
 
     def header(self) -> dict[str, str]:
-        """Return the Authorization header, empty if there is no key; raises ServiceError as `checked`."""
+        """Return the Authorization header, {} without a key; raises ServiceError for a missing or malformed key."""
         return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
 
     def masked(self, text: object) -> str:
@@ -80,7 +81,7 @@ class Key:
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Return a sentence with the variable from which the key came, or with the way to give one."""
+        """Return a sentence on which variable the key came from, or on how to give a key."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
@@ -91,7 +92,7 @@ class Key:
 
 
 class AnswerTooLargeError(Exception):
-    """The body exceeds the allowed number of bytes."""
+    """The body of a response exceeds the allowed number of bytes."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,9 @@ class HttpRequest:
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if an environment variable may not be sent as a key to this URL.
+    """Raise BadValue if the key in an environment variable may not be sent to this URL.
 
+    key: the variable's name.
     usual: the provider's own variable, allowed only at the provider's own URL (`base` None).
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
@@ -123,9 +125,10 @@ def check_key(key: object, usual: str, base: str | None) -> None:
 
 
 def check_address(name: str, address: object, plain: bool = False) -> None:
-    """Raise BadValue if `address` is no plain http(s) URL; http to another machine needs `plain`.
+    """Raise BadValue if `address` is no plain http(s) URL.
 
     name: the setting's name in messages.
+    plain: allow http, without encryption, to another machine.
     """
     try:
         parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
@@ -154,7 +157,7 @@ _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
 
 @dataclass(frozen=True)
 class Clock:
-    """The time, waiting and random numbers that requests use; tests replace it."""
+    """The time, waiting and random numbers that requests use. Tests replace it."""
 
     now: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
@@ -182,13 +185,13 @@ class Spent:
 
 @cache
 def paid() -> Spent:
-    """Return the use of all paid services by this process."""
+    """Return the requests, texts and tokens that this process has used of all paid services."""
     return Spent()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The budget and rate of a process, and its patience with a request."""
+    """The budget and rate limit of a process, and how long it waits for a request and repeats it."""
 
     requests: int | None = None
     """Budget; None for no bound, as for tokens and dollars."""
@@ -262,7 +265,7 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, saying what was spent, if a request of `tokens` would exceed the budget."""
+        """Raise ServiceError, with the amounts spent, if a request of `tokens` tokens would exceed the budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
             tokens_left is None or tokens <= tokens_left
@@ -294,7 +297,7 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A token bucket that threads share: `rate` a minute, with bursts of ten seconds' worth; None for no limit."""
+    """A rate limit (token bucket) that threads share: `rate` a minute, in bursts of up to ten seconds' worth."""
 
     rate: float | None
     clock: Clock
@@ -309,7 +312,7 @@ class Bucket:
     def take(self, amount: float) -> float:
         """Wait until `amount` is available, take it, and return the seconds waited.
 
-        An amount above the capacity passes when the bucket is full and leaves it in debt.
+        An amount above the capacity waits for a full bucket; later callers then wait longer.
         """
         if self.rate is None:
             return 0.0
@@ -324,7 +327,7 @@ class Bucket:
         return wait
 
     def give(self, amount: float) -> None:
-        """Give back unused amounts; a negative amount was used beyond what was taken."""
+        """Return an unused amount to the bucket; a negative one takes what was used beyond the amount taken."""
         with self._turn:
             self._level += amount
 
@@ -340,7 +343,7 @@ def estimated(text: str) -> int:
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a passage of at most `max_length` estimated tokens; all of it for None."""
+    """Return the beginning of a passage with at most `max_length` estimated tokens, for None the whole passage."""
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -413,13 +416,11 @@ def _present() -> set[str]:
 def retry(
     attempt: Callable[[], T], limits: Limits, clock: Clock, retried: Callable[[AttemptError, float], None]
 ) -> T:
-    """Return the result of `attempt`, repeated within the limits after each AttemptError that may be
-    temporary.
+    """Return the result of `attempt`, which is called again after each AttemptError that may be temporary.
 
-    retried: called with each failure that is retried and the seconds before the next attempt.
-
-    Raises the last AttemptError, ServiceError for a server that is not there, and all other errors of
-    `attempt`.
+    retried: called with each such failure and the seconds before the next attempt.
+    Raises the last AttemptError when the limits are reached, ServiceError for a server that cannot be
+    reached, and all other errors of `attempt`.
     """
     number = 0
     while True:
@@ -457,13 +458,12 @@ def exchange(
     masked: Redactor,
     clock: Clock,
 ) -> bytes:
-    """Return the body of a response with status 2xx, keys masked; redirects are not followed.
+    """Return the body of a response with status 2xx, with keys masked. Redirects are not followed.
 
-    max_bytes: bound of the body; of other statuses the first 64 KiB are read.
+    max_bytes: most bytes of the body. Of responses with another status the first 64 KiB are read.
     time_limits: seconds without any byte, and seconds for the whole exchange.
-
-    Raises AttemptError, its message one line without secrets, for a broken connection or another status;
-    AnswerTooLargeError.
+    Raises AttemptError for a broken connection or another status, with a message of one line without secrets,
+    and AnswerTooLargeError.
     """
     silence, whole = time_limits
     try:
@@ -514,10 +514,10 @@ def _refused(response: BaseHTTPResponse, body: bytes, masked: Redactor, clock: C
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
     """Return a response parsed as JSON.
 
-    Raises ValueError for bad JSON, a repeated name in an object, or an integer of more than NUMBER_DIGITS
+    Raises ValueError for bad JSON, a repeated name in an object, and an integer of more than NUMBER_DIGITS
     digits.
     """
-    return json.loads(data, parse_int=_whole_number, object_pairs_hook=_members)
+    return json.loads(data, parse_int=whole_number, object_pairs_hook=_members)
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -525,12 +525,6 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         raise ValueError("a name twice in one object")
     return members
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > NUMBER_DIGITS:
-        raise ValueError(f"a number of {len(digits):,} digits")
-    return int(digits)
 
 
 def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
@@ -545,7 +539,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return message and code from the body of an error, preferably of its root cause; else `otherwise`."""
+    """Return the message and code in the body of an error, if possible of its root cause, else `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -573,7 +567,10 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible for a request of `tokens` by estimate; 0 never is."""
+    """Return True if a service's token count is plausible; a count of 0 never is.
+
+    tokens: the estimate.
+    """
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -602,17 +599,17 @@ class MeteredRequest(Generic[T]):
 
 
 class BudgetLedger(Protocol):
-    """Counts requests before they are sent, for a process or for all processes of a cluster."""
+    """Counts requests before they are sent, for one process or for all processes of a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
-        """Reserve budget and rate for a request; return (reservation number, seconds waited).
+        """Reserve budget and rate for a request, and return (reservation number, seconds waited).
 
         Raises ServiceError if the budget is exhausted.
         """
         ...
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: all, and the answer's."""
+        """Replace a reservation by the tokens that were used: all tokens, and those of the answer."""
         ...
 
 
@@ -629,7 +626,7 @@ class _Reservation:
 
 @dataclass(eq=False)
 class Ledger:
-    """A ledger in memory, shared by the threads of a process; in a cluster an actor holds it."""
+    """Budgets and rates in memory, shared by the threads of a process. In a cluster one actor holds it."""
 
     # Requests under way count with their estimate, so that together they stay within the budget; a request that
     # may fit once others return waits for them. A reservation never settled (its process was killed) counts as
@@ -699,7 +696,7 @@ ABANDONED_FACTOR = 2.0
 
 @dataclass(eq=False)
 class MeteredClient:
-    """A service as used by a process; threads share it, each with its own connection."""
+    """A service as one process uses it. Threads share it, each with its own connection."""
 
     key: Key
     limits: Limits
@@ -717,7 +714,9 @@ class MeteredClient:
     def answered(
         self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
     ) -> T:
-        """Return the service's parsed answer; `retried` is called after each failed attempt that is retried.
+        """Return the service's parsed answer.
+
+        retried: called after each failed attempt that is repeated.
 
         Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
         attempt brings a usable answer.

@@ -30,7 +30,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class BircoMeasure:
-    """A measure as BIRCO's own program computes it."""
+    """A measure in the way in which BIRCO's own program computes it."""
 
     line: str
     """Name in the program's output of resampled means."""
@@ -60,7 +60,7 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure of BIRCO's rank2metric, the measure that its name promises, and the causes of the difference."""
+    """A figure that BIRCO's program prints, the measure that its name promises, and what causes the difference."""
 
     dataset: str
     system: str
@@ -92,12 +92,12 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return BIRCO's figures of a ranking, to the last digit, and the scores by proper measures.
+    """Return the figures that BIRCO's program prints for a ranking, to the last digit, beside properly
+    computed measures.
 
-    dataset, system: names in the rows, default: "" and the run's name.
-
-    Raises BadValue unless the run ranks exactly the judged documents of each query: BIRCO's program then
-    fails.
+    dataset, system: names in the rows, by default "" and the run's name.
+    Raises BadValue unless the run ranks exactly the judged documents of each query, since BIRCO's program
+    then fails.
     """
     # Wang et al. 2024, evaluation/rank2metric.py of its repository at 84b2b05.
     name = system or run.name
@@ -142,7 +142,7 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """Return sentences on queries that BIRCO's program scores otherwise than it defines."""
+    """Return warnings on queries that BIRCO's program does not score as its measure is defined."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)

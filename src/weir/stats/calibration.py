@@ -1,4 +1,5 @@
-"""The gate of a model's labels: they count if they agree well enough with people's on shared pairs."""
+"""Whether a model's labels may be used: only if they agree well enough with people's on pairs that both
+judged."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>
 
 @dataclass(frozen=True)
 class LeastAgreement:
-    """The agreement with people that a model's labels must reach; prints as "binary kappa from 2 0.5"."""
+    """The agreement with people that a model's labels must reach.
+
+    Prints as "binary kappa from 2 0.5": at least 0.5, grades from 2 being relevant.
+    """
 
     statistic: str
     """One of label_agreement.STATISTICS, or "binary kappa", for which grades from `cut` are relevant."""
@@ -98,7 +102,7 @@ class Calibration:
     """True if the interval lies above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return a sentence with the statistic, its basis, and why it suffices or not."""
+        """Return a sentence with the statistic, the pairs it is computed from, and whether it suffices."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -138,9 +142,7 @@ class GatedLabels:
     """The judgments used for scores: people's, and a model's if they agree well enough."""
 
     qrels: Qrels
-    """People's judgments; if the calibration passed, also the model's on unjudged pairs of queries that
-    people judged.
-    """
+    """People's judgments and, if the calibration passed, the model's on unjudged pairs of the same queries."""
     people: Qrels
     name: str
     """Name of the model's labels in messages."""
@@ -158,10 +160,10 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a sentence on the use of the model's labels.
+        """Return the scores with a note that says whether the model's labels were used, and how they agree.
 
         joined: the run joined with `qrels`.
-        join: joins the run with other judgments.
+        join: function that joins the run with other judgments.
         """
         left_out = ""
         if self.left_out:
@@ -181,9 +183,10 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's added if their calibration passes.
+    """Return people's judgments, with the model's added if they agree well enough with people's.
 
-    Raises BadValue if no judgment is people's; judgments of `people` with a model as origin are ignored.
+    Raises BadValue if people judged nothing. Judgments in `people` that name a model as their origin are
+    ignored.
     """
     model_judgments = 0
     if people.origin is not None:

@@ -15,13 +15,20 @@ from weir.core.colours import STYLES
 from weir.core.frames import json_value
 from weir.core.origin import apart
 from weir.core.query_metadata import QueryGroups
+from weir.core.results import member_html, member_text
 from weir.core.rounding import change, count, effect, percent, probability, score
 from weir.core.scores import JudgedScores, Note, Scores, averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64, Ids, Int64
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import BadValue, UnknownName
-from weir.measures.measure import direction, judged_by_default, no_direction_note, within_unit
+from weir.measures.measure import (
+    all_within_unit,
+    direction,
+    direction_notes,
+    judged_by_default,
+    within_unit,
+)
 from weir.stats.power import POWER, Family, Reach, detectable, equivalence, excess_kurtosis, reach, reach_note
 from weir.stats.resampling import (
     DRAWS,
@@ -38,7 +45,7 @@ from weir.stats.resampling import (
     percentiles,
     two_level_means,
 )
-from weir.stats.run_noise import RunNoise, noise_of
+from weir.stats.run_noise import RunNoise, noise_notes, noise_of
 from weir.stats.significance import (
     CORRECTIONS,
     TEST,
@@ -57,12 +64,13 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return both scores restricted to the same queries, and notes on the queries left out.
+    """Return both scores on the queries that they share, and a note on the queries left out.
 
-    common: keep only the queries that both have with the same judgments.
+    common: compare on the shared queries with equal judgments, instead of raising BadValue if the sides
+        differ.
 
-    Raises BadValue if conventions differ, if no query is left, or if queries or judgments differ (without
-    `common`, or without `marks` to compare judgments by).
+    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments have
+    changed.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -113,14 +121,21 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test; raises UnknownName for another test."""
+    """Return a test's default correction: "holm", or "bh" on groups of queries unless the test is familywise.
+
+    test: a name in TESTS; by group, raises UnknownName for another.
+    by_group: for comparisons on groups of queries.
+    """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction if the test's p-values hold for all pairs together already.
+    """Raise BadValue for a correction of p-values that already hold for all pairs together, such as Tukey's.
 
-    With a margin of equivalence, the correction applies to the tests of equivalence.
+    test: a name in TESTS.
+    correct: a name in CORRECTIONS.
+
+    With a margin a correction is allowed, since it then corrects the tests of equivalence.
     """
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
@@ -131,7 +146,7 @@ def refuse_correction(test: str, correct: str, margin: float | None = None) -> N
 @checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
-    """The settings of a comparison; every field is part of the result.
+    """The settings of a comparison, all of which are recorded with the result.
 
     Raises BadValue for values out of range and UnknownName for unknown names.
     """
@@ -161,8 +176,9 @@ class ComparisonMethod:
         if self.correct != "holm":  # the default, which says nothing of a test that needs none
             refuse_correction(self.test, self.correct, self.margin)
         INTERVALS.get(self.interval)
-        if not 0 < self.level < 1:
-            raise BadValue(f"the level is {self.level}; expected between 0 and 1")
+        if not 0.5 <= self.level < 1:
+            other = f"; for tests at {self.level:g} the level is {1 - self.level:g}" * (0 < self.level < 0.5)
+            raise BadValue(f"the level is {self.level}, a confidence; expected from 0.5 to below 1{other}")
         if not 1 - self.level < self.power < 1:
             raise BadValue(f"the power is {self.power}; expected between {1 - self.level:g} and 1")
         if self.draws < 1:
@@ -181,11 +197,17 @@ class ComparisonMethod:
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise of a table's measure; None if unknown, or if the columns are not all queries."""
+        """Return the noise between runs of a table's measure; None if unknown, or if the columns are not all
+        queries."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the family of tests that are corrected together; `alike` as in `Family`."""
+        """Return the tests that are corrected together.
+
+        tests: number of tests that a correction covers.
+        systems: number of systems, all of whose pairs a familywise test covers by itself.
+        alike: number of tests with a true difference of the same size.
+        """
         if TESTS.get(self.test).familywise:
             return Family(systems * (systems - 1) // 2, 1, "none")
         if self.correct == "none":
@@ -195,7 +217,7 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of one measure for several systems on the same queries, or on the same datasets."""
+    """The values of one measure for several systems, with a column for each query or for each dataset."""
 
     dataset: str
     measure: str
@@ -223,7 +245,7 @@ class ScoreTable:
 
     @property
     def comparable(self) -> bool:
-        """True if there are at least two columns."""
+        """True if there are at least two columns (queries or datasets), which a test needs."""
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
@@ -246,12 +268,11 @@ class ScoreTable:
 
     @property
     def logarithms(self) -> bool:
-        """True if the values are logarithms; means of datasets never are."""
+        """True if the values are logarithms; False if they are means of datasets, which are no logarithms."""
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported; if datasets have parts, the mean over the means of their
-        parts."""
+        """Return the mean of each system as reported; over the means of their parts if datasets have parts."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -276,9 +297,7 @@ class Standing:
     best: int | None
     """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
     worst: int | None
-    """Worst rank that the verdicts allow: number of systems minus that of worse ones. With a baseline, ranks
-    follow from the verdicts against it.
-    """
+    """Worst rank that the verdicts allow: number of systems minus the number of systems that are worse."""
     letters: str
     """Two systems share a letter exactly if neither is better. "" with a baseline, or if nothing could be found."""
 
@@ -292,8 +311,7 @@ class Pair:
     difference: float
     """Mean of second minus first."""
     low: float | None
-    """Lower bound of the difference; None, like `high`, for fewer queries than `fewest` or if all differences are
-    equal."""
+    """Lower bound of the difference, like `high`; None for fewer than `fewest` queries or equal differences."""
     high: float | None
     p: float
     adjusted: float
@@ -306,10 +324,7 @@ class Pair:
     lost: int
     tied: int
     detectable: float | None
-    """Smallest true difference that the corrected test would find in new data with the wanted power, if only
-    these two systems differ so. None if it exceeds the measure's range, if the differences do not vary, or
-    for a test of unknown power.
-    """
+    """Smallest true difference that the test would find in new data with the wanted power; None if there is none."""
     equivalence: float | None
     """Corrected p-value of lying within the margin; None without a margin."""
     verdict: Verdict
@@ -353,7 +368,7 @@ class DatasetCounts:
     not_separable: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The comparison of several systems by one measure on one dataset, best mean first."""
 
@@ -374,6 +389,19 @@ class Comparison:
     """Only filled across datasets with a baseline."""
     group: str = ""
     """Name of the query group; "" for all queries."""
+
+    __repr__ = member_text
+    _repr_html_ = member_html
+
+    @property
+    def too_few(self) -> str:
+        """Why so few queries or datasets can show no difference; "" if they can."""
+        tests = self.pairs[0].comparisons if self.pairs else 0
+        return (
+            ""
+            if self.reach.possible
+            else reach_note(self.reach, self.method.test, self.count, self.unit, tests)
+        )
 
     @property
     def every_pair(self) -> bool:
@@ -408,7 +436,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 
     least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
 
-    Raises BadValue also for fewer than two systems.
+    Raises BadValue also for fewer than two systems, and for values that the measure cannot have.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -425,6 +453,13 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
         common &= has
         shared &= ~np.isnan(row)
         rows.append(row)
+    if within_unit(measure):
+        for name, row in zip(scores, rows, strict=True):
+            if not all_within_unit(row):
+                found = row[np.nanargmax(np.abs(row - 0.5))]
+                raise BadValue(
+                    f"{dataset}: {name} has {measure} {found:g}; values lie within 0 to 1 (divide percentages by 100)"
+                )
     every = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
     count = int(shared.sum())
     if count < least:
@@ -451,7 +486,8 @@ def compared(
 ) -> Comparison:
     """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
 
-    The correction counts the tests made. Raises UnknownName if the baseline is not in the table.
+    p-values are corrected for the number of these pairs. Raises UnknownName if the baseline is not in the
+    table.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -459,7 +495,12 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Return the comparison of each table as `compared`, corrected over the tests of all tables together."""
+    """Return the comparison of each table, with p-values corrected over all tables together.
+
+    baseline: compare only with this system; by default all pairs.
+
+    Raises UnknownName if the baseline is not in a table.
+    """
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -468,8 +509,6 @@ def compared_together(
 
 @dataclass(frozen=True, eq=False)
 class _TestedTable:
-    """A table with its systems best first, and the p-values of its pairs."""
-
     table: ScoreTable
     pairs: Pairs
     """int64[pairs, 2]: the second system is tested against the first."""
@@ -580,27 +619,35 @@ def _interval_ends(
     systems, units = table.values.shape
     if units < fewest(method.level):
         return [(None, None)] * systems, [(None, None)] * len(pairs)
-    draws = Draws(RESAMPLES, method.seed)
     if method.interval == "two-level" and table.parts:
-        samples = two_level_means(table.parts, draws, table.geometric)
+        samples = two_level_means(table.parts, Draws(RESAMPLES, method.seed), table.geometric)
         of_means = percentiles(samples, method.level)
         of_pairs = np.stack([percentiles(samples[:, j] - samples[:, i], method.level) for i, j in pairs])
-    else:  # the samples of means are those of `weir eval`, so the intervals are too
-        unit = np.full(systems, within_unit(table.measure))
-        geometric = table.geometric if table.strata else table.logarithms
-        parts = table.strata or (table.values,)
-        of_means = mean_bounds(parts, level=method.level, unit=unit, geometric=geometric)
-        of_pairs = _difference_bounds(table, differences, pairs, method, draws)
-        if (noise := method.noise_of(table)) is not None:
-            of_pairs = _with_noise(of_pairs, differences, noise, method.level)
+        return _or_none(of_means), _within_span(of_pairs, table)
+    # The samples of means are those of `weir eval`, so the intervals are too.
+    unit = np.full(systems, within_unit(table.measure))
+    geometric = table.geometric if table.strata else table.logarithms
+    of_means = mean_bounds(
+        table.strata or (table.values,), level=method.level, unit=unit, geometric=geometric
+    )
+    return _or_none(of_means), _pair_ends(table, differences, pairs, method)
+
+
+def _pair_ends(table: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod) -> _Ends:
+    of_pairs = _difference_bounds(table, differences, pairs, method, Draws(RESAMPLES, method.seed))
+    if (noise := method.noise_of(table)) is not None:
+        of_pairs = _with_noise(of_pairs, differences, noise, method.level)
+    return _within_span(of_pairs, table)
+
+
+def _within_span(ends: Float64, table: ScoreTable) -> _Ends:
     # An interval cut at the bounds of what it estimates covers it as often. Source: Mandelkern 2002.
-    return _or_none(of_means), _or_none(np.clip(of_pairs, -table.span, table.span))
+    return _or_none(np.clip(ends, -table.span, table.span))
 
 
 def _difference_bounds(
     table: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, draws: Draws
 ) -> Float64:
-    """Return bounds of the pairs' differences, float64[pairs, 2]; NaN if all are equal."""
     # Student's interval within small, equally weighted parts uses the variance of each part, not one of all
     # queries.
     parts = table.strata
@@ -613,7 +660,6 @@ def _difference_bounds(
 
 
 def _with_noise(ends: Float64, differences: Float64, noise: RunNoise, level: float) -> Float64:
-    """Return bounds of the pairs' differences that allow for noise too, float64[pairs, 2]."""
     one_sided = (1 + level) / 2
     noisy = [(noise.bound(d, one_sided), -noise.bound(-d, one_sided)) for d in differences]
     lows, highs = np.array(noisy).T
@@ -624,6 +670,22 @@ def _or_none(ends: Float64) -> _Ends:
     return [(None, None) if math.isnan(low) else (low, high) for low, high in ends.tolist()]
 
 
+def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
+    """Return the comparison with the intervals of its pairs at another level; means and verdicts stay.
+
+    table: the values that were compared.
+    """
+    method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
+    pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
+    ends: _Ends = [(None, None)] * len(pairs)
+    if table.values.shape[1] >= fewest(level):
+        ends = _pair_ends(table, table.values[pairs[:, 1]] - table.values[pairs[:, 0]], pairs, method)
+    wider = (
+        replace(one, low=low, high=high) for one, (low, high) in zip(comparison.pairs, ends, strict=True)
+    )
+    return replace(comparison, pairs=tuple(wider), method=method)
+
+
 def compare_scores(
     scores: Mapping[str, Scores],
     dataset: str,
@@ -632,11 +694,11 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure that all systems have, with `groups` as `compared_by_group`.
+    """Return a comparison for each measure, on all queries and on each group of `groups`.
 
-    measures: default: `judged_by_default`.
+    measures: names, by default those that have a direction and that all systems have.
 
-    Raises BadValue for fewer than two systems, and as the functions it calls.
+    Raises BadValue for fewer than two systems, and if no group has two queries.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -667,7 +729,7 @@ def signs(differences: Float64) -> tuple[int, int, int]:
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Return the p-value of equivalence for each row, float64[rows]; NaN if the method has no margin."""
+    """Return the p-value of equivalence for each row of differences, float64[rows]; NaN without a margin."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
@@ -681,8 +743,12 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a difference, from its p-value and that of equivalence, which takes precedence.
+    """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of a
+    difference.
 
+    mean: mean difference.
+    p, same: p-values of the difference and of equivalence.
+    alpha: level of significance.
     way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
     if not way:
@@ -695,11 +761,10 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return the letters of each system, best first: two systems share a letter exactly if they are not
-    apart.
+    """Return each system's letters, best system first. Two systems share a letter unless one of them is
+    better.
 
-    apart: symmetric bool[systems, systems].
-
+    apart: symmetric bool[systems, systems], True for two systems of which one is better.
     After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
@@ -765,12 +830,14 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems across datasets; with a baseline, also how often each is better or
-    worse.
+    """Return the comparison of systems over the means of several datasets.
 
-    each: comparisons with the baseline on single datasets, if already made.
+    datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+    each: comparisons with the baseline on single datasets, if already made. With a baseline, the result also
+        counts the datasets on which each system is better or worse.
 
-    Raises as `across` and `compared`.
+    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
+    baseline.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -808,8 +875,10 @@ def verdicts_across(
 ) -> dict[tuple[str, str], Verdict]:
     """Return the verdict of each ordered pair of systems over the datasets that both have.
 
-    A single dataset is compared on its queries, several by their means. Pairs with fewer than two of several
-    datasets in common are left out.
+    datasets: {dataset: its table, or the tables of its parts}.
+
+    A single dataset is compared on its queries, several on their means. Of several datasets, a pair needs two
+    in common, or it is left out.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -880,10 +949,9 @@ def compared_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons on all queries, by the macro mean over groups, and on each group of at least two
-    queries.
+    """Return comparisons on all queries, on the mean over groups, and on each group of two or more queries.
 
-    method: default BY_GROUP; groups are corrected together.
+    method: by default BY_GROUP; groups are corrected together.
 
     Raises BadValue if no group has two queries, or if the test's p-values hold for one table only.
     """
@@ -917,14 +985,18 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if the interval and the verdict of a pair seem to contradict each other."""
+    """Return True if the interval of a pair excludes 0 without a verdict of better or worse, or includes it
+    with one."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
-    """Return a rank as text, or a range of ranks joined by `to`; `to` alone if there is no rank."""
+    """Return a rank, or a range of ranks, as text.
+
+    to: text between the two ranks of a range, and the result if there is no rank.
+    """
     if standing.best is None:
         return to
     return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
@@ -948,7 +1020,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return in words the comparisons over which the verdicts of a table hold together."""
+    """Return the correction and over how many comparisons, such as "holm, adjusted over 3 comparisons"."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -989,7 +1061,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`; no number changes."""
+    """Return the comparisons with systems renamed by `labels`."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1041,26 +1113,27 @@ def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 
 def _marked_cells(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], dict[str, Cell]]:
     cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    narrow = len({c.measure for c in comparisons}) <= _WITH_INTERVALS
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
             best = s.best is not None and s.mean == c.standings[0].mean
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             of = cells.setdefault((where, s.system), {})
-            of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+            interval = _interval(score, s.low, s.high).strip() if narrow else ""
+            of[c.measure] = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""), interval)
     return cells
 
 
-def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return a table of the means by dataset, system and measure, marked as in papers.
+def _marked(system: str, comparisons: Sequence[Comparison]) -> str:
+    return f"{system} (baseline)" if any(c.baseline == system for c in comparisons) else system
 
-    The best is bold; systems that share a letter are not separable; with a baseline, triangles mark better
-    and worse.
-    """
+
+def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
     measures = list(dict.fromkeys(c.measure for c in comparisons))
     cells = _marked_cells(comparisons)
     rows = [
-        [Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures)]
+        [Cell(dataset), Cell(_marked(system, comparisons)), *(of.get(m, Cell("")) for m in measures)]
         for (dataset, system), of in cells.items()
     ]
     tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
@@ -1071,9 +1144,9 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return for each comparison a table of the systems with their groups, then of the verdict on each pair.
+    """Return, for each comparison, a table of systems and a table of the verdicts on pairs.
 
-    long: list all pairs, not only those with the best of more than six systems.
+    long: list all pairs; else of more than six systems only those with the best.
     explain: add how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)
@@ -1085,7 +1158,7 @@ def compare_tables(
         )
     for c in [] if grouped else comparisons:
         tables.append(standings_table(c))
-        listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
+        listed = c.pairs if long else shown_pairs(c)
         head = [*_PAIR_HEAD, f"verdict ({family(c)})"]
         pairs = table_of([head, *(_pair(p, c) for p in listed)], right=5, tail=1)
         tables.append(replace(pairs, narrow=(1, 6)))
@@ -1139,13 +1212,18 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
     lines: list[Sequence[str | Cell]] = [[*head, "won/lost/tied", "verdict"]]
     for c in comparisons:
         means = {s.system: score(s.mean) for s in c.standings}
-        for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
+        for p in c.pairs if long else shown_pairs(c):
             pair, difference, _, adjusted_p, _, outcomes, _ = _pair(p, c)
             names = (c.group or "all queries", pair, count(c.count), means[p.first], means[p.second])
             certain = c.reach.possible or p.verdict != "not separable"
             lines.append([*names, difference, adjusted_p, outcomes, p.verdict if certain else verdict(p, c)])
     title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
     return table_of(lines, right=6, keys=2, tail=1, title=title)
+
+
+def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
+    """Return the pairs that are listed unasked: all of a few systems, and of many those with the best."""
+    return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 
 def _with_best(c: Comparison) -> tuple[Pair, ...]:
@@ -1166,22 +1244,24 @@ def _pair(p: Pair, c: Comparison) -> list[str | Cell]:
     ]
 
 
+_WITH_INTERVALS = 3  # measures; intervals of more do not fit on a page
 SHARED_LETTER = "systems that share a letter cannot be told apart"
 
 
 def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranked: bool = True) -> list[str]:
-    """Return sentences on the numbers of comparisons; `explain` adds how each was made, `ranked` explains ranks."""
+    """Return sentences on the numbers of comparisons.
+
+    explain: add how each was made.
+    ranked: explain ranks.
+    """
     if not comparisons:
         return []
     m = comparisons[0].method
     lines = _how_made(comparisons, ranked) if explain else [f"{_test_text(m.test)} test at level {m.alpha:g}"]
     lines += [] if not ranked else _correction_scope(comparisons)
-    lines += no_direction_note(c.measure for c in comparisons)
-    lines += dict.fromkeys(
-        reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
-        for c in comparisons
-        if not c.reach.possible
-    )
+    lines += direction_notes(c.measure for c in comparisons)
+    lines += noise_notes(m.noise, dict.fromkeys(c.measure for c in comparisons))
+    lines += dict.fromkeys(c.too_few for c in comparisons if c.too_few)
     if any(disagrees(p) for c in comparisons for p in c.pairs if p.verdict not in ("equivalent", "-")):
         lines.append(f"{ALONE}, so that an interval may leave out 0 where the verdict is not separable")
     lines += _lacking_intervals(comparisons, fewest(m.level))
@@ -1207,6 +1287,11 @@ def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranke
             f"{'equivalent:' if found else 'no pair is equivalent, which would say that'} the difference lies within "
             f"±{m.margin:g} (two one-sided t-tests)"
         )
+        if m.margin < 1 and any(p.low is None for c in comparisons for p in c.pairs):
+            needed = math.ceil(math.log(m.alpha) / math.log1p(-m.margin))
+            lines.append(
+                f"differences that are all 0 show so from {needed:,} queries on, as rare ones may be missing"
+            )
     return lines
 
 

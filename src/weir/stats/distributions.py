@@ -74,9 +74,10 @@ def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
 
 
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
-    """Return the probability that a noncentral t exceeds t, for a shift in units of an earlier estimated
-    deviation.
+    """Return the probability that a t statistic of new data exceeds `t`, if the true effect was estimated
+    from earlier data.
 
+    shift: the true effect (noncentrality), in units of the earlier estimate of the standard deviation.
     df, before: degrees of freedom, possibly fractional, of the test's estimate and of the earlier one.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.

@@ -12,14 +12,14 @@ import numpy as np
 
 from weir.core.colours import STYLES
 from weir.core.frames import json_value
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import between, change, count, effect, percent, probability, score
 from weir.core.scores import averaged
 from weir.core.short_names import short_names
 from weir.core.strings import Float64
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.errors import BadValue
-from weir.measures.measure import direction, no_direction_note
+from weir.measures.measure import direction, direction_notes
 from weir.stats.compare import (
     ComparisonMethod,
     ScoreTable,
@@ -112,9 +112,7 @@ class FactorEffect:
     levels: tuple[str, ...]
     against: tuple[str, ...]
     mean: float | None
-    """Mean of the systems on the level's side of the contrast; `other` is that of the others; None for an
-    interaction.
-    """
+    """Mean of the systems on the level's side, `other` of the other systems; None for an interaction."""
     other: float | None
     difference: float
     low: float | None
@@ -149,7 +147,7 @@ class VarianceSource:
     adjusted: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FactorStudy:
     """The effects of the factors in which systems differ, by a measure, on one or several collections."""
 
@@ -172,9 +170,12 @@ class FactorStudy:
     notes: tuple[str, ...] = ()
     """Sentences on gaps in the design."""
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     @property
     def unit(self) -> str:
-        """Unit on which tests swap levels: "queries", or "collections" if these are sampled too."""
+        """The unit that tests permute: "queries", or "collections" if these are sampled too."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
@@ -201,7 +202,8 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return sums of squares of collections, queries, factors, their interactions, and the residual.
+    """Return the sums of squares of collections, queries, factors, interactions and the residual, with their
+    shares.
 
     parts: float64[systems, queries] for each collection, systems in the order of a `FactorialDesign`.
     """
@@ -254,6 +256,8 @@ def randomised_p(
     """Return the p-value of an effect from permuting its factors' levels at random within each query.
 
     values: float64[systems, queries].
+    shape: number of levels of each factor.
+    axes: numbers of the effect's factors.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.
@@ -273,7 +277,7 @@ def randomised_p(
 
 
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the sums of squares of the sums over queries for each permutation, in blocks.
+    """Yield, in blocks, an effect's sum of squares for random permutations of the levels within each query.
 
     effect: float64[levels, queries], or float64[levels, levels, queries] of two factors.
     """
@@ -328,9 +332,9 @@ def factor_study(
     """Return the effects of a design's factors on a collection, and the shares of variance.
 
     table: values of the design's systems, in its order.
-    chosen: factors whose effects are wanted, default: all; correction and intervals cover these.
+    chosen: names of the factors to estimate, by default all; corrections and intervals cover only these.
 
-    Raises BadValue for systems in another order, and a test or interval that effects do not take.
+    Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
 
@@ -342,10 +346,13 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return `factor_study` over several collections of equal weight, each the mean of its parts.
+    """Return the effects of a design's factors over several collections of equal weight, each the mean of its parts.
+
+    chosen: names of the factors to estimate, by default all.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels on collections
-    instead of queries. Raises as `factor_study`.
+    instead of queries. Raises BadValue for systems in another order, and for a test or interval that does not
+    apply to effects.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]
@@ -400,7 +407,6 @@ def factor_study_across(
 def _parts_and_values(
     datasets: Mapping[str, Sequence[ScoreTable]], two_level: bool
 ) -> tuple[list[list[Float64]], Float64]:
-    """Return the values of each collection's parts, and float64[systems, units] of collections or of all queries."""
     names = sorted(datasets)  # draws do not depend on the order of the arguments
     parts = [[t.values for t in sorted(datasets[name], key=lambda t: t.dataset)] for name in names]
     wholes = [pooled(datasets[name], name) for name in names]
@@ -433,7 +439,6 @@ def _check(tables: Sequence[ScoreTable], design: FactorialDesign, method: Compar
 def _effect_limits(
     weights: Float64, parts: Sequence[Sequence[Float64]], method: ComparisonMethod, two_level: bool
 ) -> list[list[float | None]]:
-    """Return [low, high] of each effect, None with too few queries, or collections, for an interval."""
     units = len(parts) if two_level else min(part.shape[1] for dataset in parts for part in dataset)
     if units < fewest(method.level):
         return [[None, None]] * len(weights)
@@ -447,7 +452,6 @@ def _effect_limits(
 
 
 def _differences(weights: Float64, values: Float64) -> Float64:
-    """Return the effects on each query, float64[effects, queries], with rounding errors set to 0."""
     rows = weights @ values
     return np.where(np.abs(rows) > _EFFECT_ROUNDING * np.abs(values).max(), rows, 0.0)
 
@@ -597,7 +601,7 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
              for s in studies if s.effects and not s.reach.possible]  # fmt: skip
     if any(s.geometric for s in studies):
         lines.append("geometric means, over systems and collections too: differences are those of logarithms")
-    lines += no_direction_note(study.measure for study in studies)
+    lines += direction_notes(study.measure for study in studies)
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

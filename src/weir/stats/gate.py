@@ -1,4 +1,4 @@
-"""Gates: a verdict on a candidate that may be worse by a limited drop: pass, fail or undecided."""
+"""Gates: a verdict (pass, fail or undecided) on a candidate whose means may drop by a limited amount."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.frames import json_value
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, percent, probability, score
 from weir.core.scores import averaged
 from weir.core.tables import Table, sentences, table_of
@@ -37,9 +37,9 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 
 @dataclass(frozen=True)
 class GateRules:
-    """The drop that a gate allows, and the confidence it needs.
+    """The drop that a gate allows, and the confidence that it needs.
 
-    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for an interval not in INTERVALS.
     """
 
     max_drop: float = 0.01
@@ -63,11 +63,11 @@ class GateRules:
         INTERVALS.get(self.interval)
 
     def allowed(self, measure: str) -> float:
-        """Return the largest accepted drop of a measure."""
+        """Return the largest accepted drop of a measure's mean: its own in `drops`, else `max_drop`."""
         return self.drops.get(measure, self.max_drop)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gate:
     """One measure of a candidate against its baseline, on a dataset or a group of its queries.
 
@@ -104,6 +104,9 @@ class Gate:
     noise: float = 0.0
     """Standard deviation of a system's mean when it is asked again, which bound and p-value allow for."""
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     @property
     def passed(self) -> bool:
         """True if the mean certainly dropped by no more than allowed."""
@@ -111,7 +114,7 @@ class Gate:
 
     @property
     def harmless(self) -> bool:
-        """True if the candidate may pass: all queries must pass, a group must only not fail."""
+        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -121,13 +124,13 @@ class Gate:
 
     @property
     def within(self) -> bool:
-        """True if the mean dropped by no more than allowed, certain or not."""
+        """True if the observed mean dropped by no more than allowed, whether or not that is certain."""
         return self.gain >= -self.max_drop - _ROUNDING
 
     @property
     def needed(self) -> int | None:
-        """Number of queries that would decide an undecided gate with 80% probability, if the change is as
-        measured.
+        """Number of queries that would decide an undecided gate with a probability of 80%, if the change
+        stays as measured.
 
         None for a decided gate, above ten million, if no number suffices, and for noisy systems.
         """
@@ -157,11 +160,13 @@ class Gate:
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
-    Pass: the one-sided lower bound of the difference is within the allowed drop. Fail: the mean dropped by
-        more, and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A measure of
-        failures, such as leaks, fails by one of the candidate and passes by none.
+    A gate passes if the one-sided lower bound of the difference is within the allowed drop. It fails if the
+    mean dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
+    measure that counts failures, such as leaks, fails at the candidate's first failure and passes without
+    one.
 
-    Raises BadValue for fewer than two queries of a dataset and for a measure without a direction.
+    Raises BadValue for fewer than two queries of a dataset, for a measure without a direction, and for an
+    allowed drop that no drop exceeds.
     """
     # All must pass, so each is tested at the full level (intersection-union: Berger 1982); with Holm 1979 at
     # most 1 candidate in 20 fails anything if nothing dropped, at a confidence of 0.95.
@@ -172,6 +177,11 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         if not way:
             raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
         d = way * (after - before)
+        if within_unit(table.measure) and rules.allowed(table.measure) >= 1:
+            drop = f"{rules.allowed(table.measure):g}"
+            raise BadValue(
+                f"no drop of {table.measure} exceeds {drop}: every candidate passes; allow less than 1"
+            )
         if len(d) < 2 and not group and not is_never(table.measure):
             raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
         assert table.queries is not None
@@ -210,10 +220,13 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
         if is_never(one.measure):
             decided.append(replace(one, tests=tests, max_drop=0.0, verdict="fail" if one.lost else "pass"))
             continue
-        # No bound, as all queries changed equally: the change itself passes, and fails by the probability
-        # that all signs agree.
-        equal = math.isnan(one.low) and one.queries > 1
-        if one.within if equal else direction(one.measure) * one.low >= -one.max_drop - _ROUNDING:
+        # No bound, as all queries changed equally: the change itself passes or fails, if so many queries would seldom
+        # agree by chance.
+        if math.isnan(one.low):
+            certain = one.within and 0.5**one.queries <= 1 - one.confidence
+        else:
+            certain = direction(one.measure) * one.low >= -one.max_drop - _ROUNDING
+        if certain:
             verdict = "pass"
         elif not one.within and value <= 1 - one.confidence:
             verdict = "fail"
@@ -303,7 +316,8 @@ GATES = ResultKind(
 
 
 def gate_junit(gates: Sequence[Gate]) -> str:
-    """Return JUnit XML with a test case for each gate; one that does not pass fails, an undecided group is skipped."""
+    """Return JUnit XML with a test case for each gate. A gate that does not pass is a failure, an undecided
+    group is skipped."""
     from xml.etree import ElementTree as Xml
 
     failed = sum(not one.harmless for one in gates)
@@ -343,7 +357,10 @@ def _finding(one: Gate) -> str:
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
     bound = f"{side} bound {change(one.low)} with {100 * one.confidence:g}% confidence over {queries}"
     if math.isnan(one.low):
-        bound = f"no {side} bound over {queries}" + ", which all changed equally" * (one.queries > 1)
+        bound = f"no {side} bound over {queries}"
+        if one.queries > 1:
+            others = percent(1 - (1 - one.confidence) ** (1 / one.queries))
+            bound += f", which all changed equally; up to {others} of other queries may change otherwise"
     return (
         f"candidate - baseline {change(one.difference)}{logarithms}, {bound}; allowed {drop} "
         f"{score(one.max_drop)}{allowed}"
@@ -361,6 +378,8 @@ def _reasons(one: Gate) -> list[str]:
         return [f"the mean {fell} from {score(one.before)} to {score(one.after)}, {tested}"]
     if one.queries < 2:
         return ["one query tells nothing of others"]
+    if one.within and math.isnan(one.low):
+        return [f"{one.queries} queries may change alike by chance; a gate over {one.needed} that do passes"]
     needed = "more than ten million queries" if one.needed is None else f"about {count(one.needed)} queries"
     remedy = "; a larger max-drop decides it too" if one.within else ""
     why = (

@@ -1,4 +1,4 @@
-"""Agreement of labels of two raters or of many, and pairs for estimates from a model's labels."""
+"""Agreement of the labels of two or more raters, and pairs that estimate scores from a model's labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weir.core.frames import json_value
 from weir.core.judged import Judged
 from weir.core.pairs import pair_rows
 from weir.core.qrels import Qrels
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, percent, score
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64, Strings
@@ -38,17 +38,19 @@ class LabelPairs:
     human: Float64
     """float64[pairs]: people's grades; NaN if unjudged."""
     drawn: Float64
-    """float64[pairs]: 1 / the share of the query's labelled pairs, over all rankings, that people judged;
-    infinite for none.
-    """
+    """float64[pairs]: 1 / the share of the query's labelled pairs that people judged; infinite for none."""
 
     @property
     def judged(self) -> Int64:
-        """The row numbers of the pairs that people have judged."""
+        """The row numbers of the pairs that people have judged, int64."""
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """Return the weight of each pair, with these grades, in a measure that sums over documents, float64[pairs]."""
+        """Return how much each pair would add to a measure that sums over documents if it had these grades,
+        float64[pairs].
+
+        grades: float64[pairs].
+        """
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -57,7 +59,7 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return the labelled pairs of each ranking, in the order of `runs`."""
+    """Return for each ranking the pairs among its first k that the model labelled."""
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -106,7 +108,7 @@ class LabelTables:
 
 @dataclass(frozen=True)
 class QueryAgreement:
-    """The agreement of two raters on one query; kappa is NaN if both are constant."""
+    """The agreement of two raters on one query; kappa is NaN if both give one and the same grade throughout."""
 
     query: str
     pairs: int
@@ -115,7 +117,7 @@ class QueryAgreement:
     bias: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Agreement:
     """The agreement of two raters on the pairs that both labelled, with 95% intervals from resampled queries."""
 
@@ -135,8 +137,11 @@ class Agreement:
     by_query: tuple[QueryAgreement, ...] = ()
     """Worst kappa first, undefined ones last."""
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     def value(self, statistic: str) -> float:
-        """Return a statistic by name; raises UnknownName for another."""
+        """Return a statistic by its name in `values`; raises UnknownName for another."""
         values = {name: value for name, value, *_ in self.values}
         if statistic not in values:
             raise UnknownName("statistic", statistic, values)
@@ -175,7 +180,7 @@ def _check_number(labels: Float64) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """Return the rows of the pairs that both judge: in the first, ascending, and in the second."""
+    """Return (rows of the pairs that both judge in `first`, ascending; in `second`), int64[pairs] each."""
     row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
@@ -184,8 +189,9 @@ def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
 def cohen_kappa(
     table: Int64, weights: Literal["", "linear", "quadratic"] = "", labels: Float64 | None = None
 ) -> float:
-    """Return Cohen's kappa of a confusion table; NaN if both raters are constant.
+    """Return Cohen's kappa of a confusion table; NaN if both raters give one and the same grade throughout.
 
+    table: number of pairs by the first and the second rater's grade, not all 0.
     weights: "" counts all differences alike; "linear", "quadratic" by the distance of the grades' positions, or of
         `labels`.
     """
@@ -211,8 +217,7 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return how often two ratings of an item are this pair of labels, float64[labels, labels]; may be
-    summed.
+    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of parts add up.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
@@ -228,9 +233,9 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Return Krippendorff's alpha of `coincidences`: 1 perfect, 0 chance; NaN if all values are equal.
+    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect, 0 chance; NaN if all values are equal.
 
-    level: scale that defines the distance between grades.
+    level: "nominal", "ordinal" or "interval", the scale that defines the distance between grades.
 
     Raises UnknownName for another level.
     """
@@ -268,7 +273,12 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters, with intervals from resampled queries; raises as `label_tables`."""
+    """Return the agreement of two raters, with intervals from resampled queries.
+
+    names: of the raters.
+
+    Raises BadValue if no pair has two labels, or for more than MOST_LABELS distinct grades.
+    """
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
     drawn = list(drawn_tables(tables.table))
@@ -298,9 +308,10 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield sums over queries drawn with replacement (the first axis), RESAMPLES times.
+    """Yield the sum over resampled queries, RESAMPLES times.
 
-    least: nothing is yielded for fewer queries; default: `fewest`.
+    by_query: arrays whose first axis is queries.
+    least: smallest number of queries, by default `fewest`. For fewer, nothing is yielded.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
@@ -308,7 +319,7 @@ def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
-    """Return the int64[2, 2] table of labels below and from `cut`."""
+    """Return the int64[2, 2] confusion table of labels below `cut` and from it on."""
     return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
@@ -477,7 +488,7 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 
 
 def few(queries: int) -> str:
-    """Return the reason why there is no interval of so few queries; "" if there are enough."""
+    """Return "; no interval: ..." if there are too few queries for an interval, else ""."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
 
 

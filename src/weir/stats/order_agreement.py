@@ -117,11 +117,11 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval of a statistic of two orders of systems; NaN if `value` or all resampled values
-    are.
+    """Return the 95% interval of a statistic of two orders of systems; NaN if it is undefined.
 
     resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
+    limits: smallest and largest possible value.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -184,7 +184,7 @@ class OrderAgreement:
     """(statistic, low, high) at 95%; see `order_interval`."""
     pairs: int
     decisions: float
-    """Share of pairs on which both agree: better, worse, or no significant difference (paired t-test, Holm)."""
+    """Share of pairs on which both agree: better, worse, or no significant difference (by a paired test, Holm)."""
     only_first: int
     """Pairs that differ significantly by the first labels only; `only_second` likewise."""
     only_second: int
@@ -200,10 +200,14 @@ def order_agreement(
     second: Qrels,
     measure: Measure,
     names: tuple[str, str] = ("first", "second"),
+    test: str = "t",
 ) -> OrderAgreement:
     """Return the agreement of two sets of labels on systems scored on the queries that both judge.
 
-    Raises BadValue for fewer than two systems or common queries, and for a measure without a direction.
+    test: the paired test that decides pairs of systems, a name in TESTS.
+
+    Raises BadValue for fewer than two systems or common queries, a system that answers none of these, and a
+    measure without a direction.
     """
     if problem := no_direction_note([str(measure)]):
         raise BadValue(f"{problem[0]}; order systems by another measure")
@@ -212,6 +216,9 @@ def order_agreement(
     common = np.flatnonzero(second.queries.codes(first.queries.strings) >= 0)
     if len(common) < 2:
         raise BadValue(f"both labels judge {len(common)} queries in common; two at least are needed")
+    for name, run in runs.items():
+        if not (run.queries.codes(first.queries.take(common).strings) >= 0).any():
+            raise BadValue(f"{name} answers none of the {len(common):,} queries that both labels judge")
     of_both = second.queries.codes(first.queries.take(common).strings)
     one, other = (
         np.array([score_run(qrels, run, [measure]).in_id_order(str(measure)) for run in runs.values()])
@@ -232,7 +239,7 @@ def order_agreement(
         (name, *order_interval(value, draws, len(both), number, (0.0 if name in SHARES else -1.0, 1.0)))
         for name, value, draws, number in rows
     )
-    by_first, by_second = _decisions(one), _decisions(other)
+    by_first, by_second = _decisions(one, test), _decisions(other, test)
     tau, ap, rho, overlap, share, top_tau = values
     return OrderAgreement(
         names,
@@ -262,9 +269,9 @@ def _statistics(means: Float64, top: int) -> tuple[float, float, float, float, f
     )
 
 
-def _decisions(values: Float64) -> Float64:
+def _decisions(values: Float64, test: str) -> Float64:
     pairs = all_pairs(len(values))
-    p = adjusted(p_values("t", values, pairs), "holm")
+    p = adjusted(p_values(test, values, pairs), "holm")
     difference = np.array([values[j].mean() - values[i].mean() for i, j in pairs])
     return np.where(p <= ALPHA, np.sign(difference), 0.0)
 

@@ -17,12 +17,10 @@ from weir.core.scores import GroupedScores, Scores, averaged
 from weir.core.strings import Ids
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
-from weir.measures.measure import direction
+from weir.measures.measure import P_MRR, direction
 from weir.stats.query_differences import ranks_of
 from weir.stats.resampling import interval
 from weir.stats.significance import exact_mean
-
-P_MRR = "p-MRR"
 
 
 @dataclass(frozen=True)
@@ -94,11 +92,10 @@ def p_mrr(
     """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes
     irrelevant.
 
-    qrels, run: of both queries of each pair, whose ids end in one of the signs.
+    qrels, run: cover both queries of each pair, whose ids end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if they are another run.
-
-    1 is best, 0 means no change, -1 worst. Raises BadValue if no document is relevant under the original
-    instruction only.
+    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs without a
+    document that is relevant only under the original instruction are left out; raises BadValue if all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

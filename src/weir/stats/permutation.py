@@ -17,7 +17,10 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return `exact_p` of many rows of a few nonzero differences, float64[rows]."""
+    """Return the exact two-sided p-value of the randomisation test for each row, float64[rows].
+
+    rows: float64[rows, differences], few and nonzero.
+    """
     sums = rows.sum(axis=1)
     # Flipping a set of differences gives as large a sum where the sum over the set is not above zero.
     upward = rows * np.where(sums < 0, -1, 1)[:, None] / np.abs(rows).sum(axis=1, keepdims=True)
@@ -33,7 +36,8 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for rows, of a dozen differences or more, whose randomisation test has a p-value below `level`."""
+    """Return True for rows, of a dozen differences or more, whose randomisation test has a p-value below
+    `level`, bool[rows]."""
     # Quantile of a sum under random signs from its fourth and sixth cumulant: Cornish and Fisher 1937.
     z = normal_quantile(1 - level / 2)
     square = rows * rows
@@ -50,7 +54,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for rows whose bootstrap-shift test has a p-value below `level`."""
+    """Return True for rows whose bootstrap-shift test has a p-value below `level`, by an approximation that
+    draws nothing, bool[rows]."""
     # Quantile of a mean over samples drawn with replacement, as in `rejected_by_signs`.
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]
@@ -79,7 +84,10 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
 
-    Exact, from all patterns, if there are no more patterns than draws.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns p-values, float64[pairs], exact, from all patterns, if there are no more patterns than draws.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -106,7 +114,10 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?
 
-    Queries are drawn with replacement; p-values as in the permutation test. Too liberal for few queries.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns p-values, float64[pairs]. Queries are drawn with replacement. Too liberal for few queries.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.
@@ -117,7 +128,10 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if the test counts all patterns of that many nonzero differences instead of drawing."""
+    """Return True if there are at most `draws` sign patterns, so that the test counts all of them.
+
+    differing: number of nonzero differences.
+    """
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 

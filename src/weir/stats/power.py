@@ -12,13 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, percent, probability, score
 from weir.core.strings import Float64
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.measure import within_unit
 from weir.stats.distributions import (
+    binomial_tail,
     foreseen_tail,
     normal_quantile,
     normal_tail,
@@ -46,6 +47,7 @@ SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
+_ROUNDING = 1e-9
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
 """Smallest number of values whose excess kurtosis is estimated; rounding step and bounds of the estimate."""
 KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
@@ -58,13 +60,12 @@ class Family:
 
     tests: int = 1
     alike: int = 1
-    """Number of tests with a true difference of the same size: 1 against a baseline; systems - 1 for all
-    pairs, if one system differs from all others.
-    """
+    """Tests with a true difference of the same size: 1 against a baseline, systems - 1 for all pairs."""
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level for a test if `others` tests of the family are significant; interpolated for fractions."""
+        """Return the level that a test must meet if `others` tests of its family are significant (fractions
+        are interpolated)."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -89,7 +90,7 @@ class Reach:
 
     @property
     def possible(self) -> bool:
-        """True if a difference can be significant."""
+        """True if a significant result is possible."""
         return self.smallest < self.alpha
 
 
@@ -103,7 +104,7 @@ class Need:
     """None above ten million."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PowerPlan:
     """The differences that the present queries can show, and the queries that smaller ones need."""
 
@@ -124,8 +125,10 @@ class PowerPlan:
     first: str = "first"
     second: str = "second"
 
+    __repr__ = member_text
+    _repr_html_ = member_html
+
     def to_dict(self) -> dict[str, object]:
-        """Return the plan as plain values, for JSON."""
         return asdict(self)
 
 
@@ -138,9 +141,15 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for the differences between two systems, float64[queries].
+    """Return the power plan for the differences between two systems.
 
-    Raises BadValue as `detectable` and `queries_needed`.
+    differences: float64[queries].
+    effects: true differences to find.
+    wanted: probability of finding them.
+    alpha: level of the two-sided test.
+    test: "permutation", "t" or "bootstrap-shift".
+
+    Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
     """
     n = len(differences)
     if n < 2:
@@ -171,9 +180,13 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest p-value that a test can give, if the other tests of its family give theirs.
+    """Return the smallest adjusted p-value that a test can give.
 
-    beside: smallest p-values of tests in other tables that the correction counts too.
+    test: a name in TESTS.
+    units: number of queries or datasets.
+    alpha: level of significance.
+    family: the tests that are corrected together, which are assumed to have their smallest p-values too.
+    beside: smallest p-values of tests in other tables that are corrected together with these.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -193,7 +206,10 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return the common excess kurtosis of rows, float64[rows, n], in steps of a quarter; 0 for n < 4."""
+    """Return one excess kurtosis for all rows, float64[rows, n], rounded to 0.25 and within KURTOSIS_BOUNDS.
+
+    Below ten values it is drawn towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
+    """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).
     n = rows.shape[1]
@@ -226,9 +242,10 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences, estimated from `pilot` queries (None: as many as are
-        tested).
-    kurtosis: see `excess_kurtosis`.
+    deviation: standard deviation of the differences.
+    kurtosis: excess kurtosis of the differences.
+    test: "permutation", "t" or "bootstrap-shift".
+    pilot: number of queries from which the deviation was estimated, by default as many as are tested.
 
     Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
     power.
@@ -250,12 +267,14 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
-    infinity.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or infinity.
 
-    Arguments as in `power`; `family` is the tests that are corrected together.
+    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
+    test: "permutation", "t" or "bootstrap-shift".
+    family: the tests that are corrected together.
 
-    Raises BadValue as `power`, and for a wanted power not between alpha and 1.
+    Raises BadValue for fewer than two queries, a negative deviation, a wanted power not between alpha and 1,
+    or a test of unknown power.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
@@ -271,12 +290,13 @@ def queries_needed(
     kurtosis: float = 0.0,
     pilot: int | None = None,
 ) -> int | None:
-    """Return the number of queries (2 to ten million) with which a true difference is found with probability
-    `wanted`.
+    """Return the number of queries (2 to ten million) that find a true difference with probability `wanted`.
 
-    pilot: queries that the deviation is estimated from; None for as many as are needed.
+    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
+    test: "permutation", "t" or "bootstrap-shift".
+    pilot: number of queries that the deviation was estimated from; None for as many as are needed.
 
-    None if more are needed. Raises BadValue for a difference of 0 and as `detectable`.
+    None if more are needed. Raises BadValue for a difference of 0 and other numbers out of range.
     """
     detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
     if difference == 0 or not math.isfinite(difference):
@@ -318,16 +338,24 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"the margin is {margin}; expected a number above 0")
     if len(differences) < 2:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
-    # Two one-sided t-tests (TOST): Schuirmann 1987.
-    return max(t_tail(differences + margin), t_tail(margin - differences))
+    mean = abs(exact_mean(differences))
+    if deviation_of(differences) == 0 and mean < margin < 1:
+        # How often are all alike although rare differences of 1, which were not met, bring the mean to the margin?
+        return float(max(((1 - margin) / (1 - mean)) ** len(differences), 0.5 ** len(differences)))
+    # Two one-sided t-tests (TOST): Schuirmann 1987. Few differing queries deceive them: the claim must also survive an
+    # exact test in which each difference is 0 or the largest one.
+    queries, largest = len(differences), float(np.abs(differences).max())
+    found = math.floor(queries * mean / largest + _ROUNDING)
+    rare = 1 - binomial_tail(found + 1, queries, margin / largest) if largest > margin else 0.0
+    return max(t_tail(differences + margin), t_tail(margin - differences), rare)
 
 
 @lru_cache(maxsize=1024)
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated deviations, that is found with the wanted probability; None if there is
-    none."""
+    """Return the true difference, in estimated deviations, that is found with the wanted probability, or
+    None."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -480,7 +508,11 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries or datasets can show no difference, and how many would."""
+    """Return a sentence on why so few queries or datasets can show no difference, and how many would.
+
+    units, unit: number and name, such as 5 "queries".
+    tests: number of comparisons that are corrected together.
+    """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"
     if reach.fewest is not None:

@@ -1,4 +1,4 @@
-"""Preferences between pairs: win rates, and the order of all by the Bradley-Terry model."""
+"""Preferences between pairs: win rates, and an order by the Bradley-Terry model."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ class Strength:
 
     name: str
     value: float
-    """Logarithm of the strength, 0 on average: the odds of winning are the exponential of a difference. NaN
-    if undefined.
-    """
+    """Logarithm of the strength, 0 on average; exp(difference) gives the odds of winning. NaN if undefined."""
     low: float
     """Lower bound, with `high`, of a 95% interval robust to dependent judgments of a query; NaN for too few queries."""
     high: float
@@ -69,7 +67,7 @@ class Strength:
 
 @dataclass(frozen=True)
 class PreferenceOrder:
-    """The win rates of all pairs and the strengths of all."""
+    """The win rates of all pairs, and the strengths of all systems or documents."""
 
     comparisons: int
     queries: int
@@ -81,7 +79,7 @@ class PreferenceOrder:
 
 
 def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
-    """Return the win rates of each pair and the order of all. Raises BadValue without preferences."""
+    """Return the win rates of all pairs and the order by strength; raises BadValue without preferences."""
     preferences = list(given)
     if not preferences:
         raise BadValue("nobody has preferred anything yet")
@@ -118,8 +116,8 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
     """Return (maximum-likelihood strengths, largest first, ""), or ((), reason why there are none).
 
-    A tie is half a win of each. Intervals are from sums over queries, whose judgments need not be
-    independent.
+    A tie is half a win of each. Intervals are from sums over queries, as judgments of a query may depend on
+    each other.
     """
     # Bradley and Terry 1952. They are finite where nobody, alone or with others, has won or lost all comparisons
     # with the rest (Ford 1957). Intervals: the sandwich of Huber 1967 with a sum for each query, Student's t.
@@ -140,7 +138,8 @@ def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ..
     value = np.zeros(len(names))
     for _ in range(NEWTON_STEPS):
         chance = _chances(value, rows)
-        step = np.linalg.pinv(_information(chance, rows, len(names))) @ _score(won - chance, rows, len(names))
+        score = (np.bincount(rows[:, side], won - chance, len(names)) for side in (0, 1))
+        step = np.linalg.pinv(_information(chance, rows, len(names))) @ np.subtract(*score)
         largest = float(np.abs(step).max())
         value += step / max(1.0, largest)
         if largest < CONVERGED:
@@ -166,12 +165,6 @@ def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ..
 
 def _chances(value: Float64, rows: Int64) -> Float64:
     return np.asarray(1 / (1 + np.exp(value[rows[:, 1]] - value[rows[:, 0]])))
-
-
-def _score(apart: Float64, rows: Int64, count: int) -> Float64:
-    return np.asarray(
-        np.bincount(rows[:, 0], apart, count) - np.bincount(rows[:, 1], apart, count), np.float64
-    )
 
 
 def _information(chance: Float64, rows: Int64, count: int) -> Float64:

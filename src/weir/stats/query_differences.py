@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels, plain_grades
-from weir.core.results import ResultKind
+from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
 from weir.core.scores import Note, Scores, averaged
@@ -28,7 +28,7 @@ EXCERPT_LETTERS = 200  # characters of a document
 
 @dataclass(frozen=True)
 class Shift:
-    """A relevant document whose rank changed; a rank is None if the document was not returned."""
+    """A relevant document whose rank changed. A rank is None if the document was not returned."""
 
     document: str
     grade: float
@@ -66,7 +66,7 @@ class QueryValues:
     """"won", "lost" or "tied"; by a measure without a direction "higher", "lower" or "equal"."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueryDifferences:
     """The comparison of two runs on the queries for which both have a value."""
 
@@ -89,6 +89,11 @@ class QueryDifferences:
     notes: tuple[Note, ...] = ()
     queries: tuple[QueryValues, ...] = ()
     """Every query with a value in both runs, in the order of the judgments."""
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Texts of queries, as far as a collection is known."""
+
+    __repr__ = member_text
+    _repr_html_ = member_html
 
 
 def query_differences(
@@ -96,10 +101,10 @@ def query_differences(
 ) -> QueryDifferences:
     """Return the comparison of two runs query by query.
 
-    top: number of largest moves kept each way.
+    top: number of largest gains, and of largest losses, that are listed.
 
-    Raises BadValue if no query has a value in both, or a run answers none, UnknownName for a measure not
-    computed.
+    Raises BadValue if no query has a value in both or a run answers none, UnknownName for a measure that was
+    not computed.
     """
     for name, scores in zip(names, (first, second), strict=True):
         if not scores.answered.any():
@@ -144,12 +149,15 @@ def query_differences(
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """Return the differences with the `shifts` of each query."""
+    """Return the differences, each query with the relevant documents that moved most (`shifts`)."""
     return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
 
 def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    """Return the relevant documents of a query that moved most from the first run to the second, at most three."""
+    """Return the relevant documents of a query that moved most from the first run to the second, at most three.
+
+    () for a query without judgments.
+    """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
         return ()
@@ -169,18 +177,28 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
     )
 
 
-def with_texts(differences: QueryDifferences, queries: Queries, corpus: Corpus) -> QueryDifferences:
-    """Return the differences with the collection's texts of queries and documents.
+def with_texts(
+    differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
+) -> QueryDifferences:
+    """Return the differences with the collection's texts of queries and documents, as far as it has any.
 
     Raises BadValue if the collection has none of the queries.
     """
-    if not (queries.ids.codes([*differences.won, *differences.lost, *differences.tied]) >= 0).any():
+    if (
+        queries is not None
+        and not (queries.ids.codes([*differences.won, *differences.lost, *differences.tied]) >= 0).any()
+    ):
         raise BadValue("the collection holds none of these queries; is it another one?")
 
+    if queries is not None:
+        names = [one.query for one in differences.queries]
+        known = [(q, int(row)) for q, row in zip(names, queries.ids.codes(names), strict=True) if row >= 0]
+        differences = replace(differences, texts={q: queries.text[row] for q, row in known})
+
     def with_text(one: QueryDifference) -> QueryDifference:
-        q = int(queries.ids.codes([one.query])[0])
-        documents = described(one.documents, corpus)
-        return replace(one, text=queries.text[q] if q >= 0 else "", documents=documents)
+        q = -1 if queries is None else int(queries.ids.codes([one.query])[0])
+        documents = one.documents if corpus is None else described(one.documents, corpus)
+        return replace(one, text="" if queries is None or q < 0 else queries.text[q], documents=documents)
 
     return _each(differences, with_text)
 

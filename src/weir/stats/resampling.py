@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.measures.measure import within_unit
+from weir.measures.measure import all_within_unit, within_unit
 from weir.registry import Registry
 from weir.stats.distributions import binomial_tail, normal_quantile, normal_tail, student_quantile
 
@@ -69,8 +69,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
     """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[columns, queries]; a sum does not depend on other columns, block size or BLAS (see
-        `summable`).
+    columns: float64[columns, queries]. A column's sums do not depend on other columns or the block size.
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -87,8 +86,8 @@ def resampled_counts(
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[rows, queries].
 
     cells: approximate block size; the samples do not depend on it.
-
-    Each block reuses the memory of the one before. Every call advances the generator by spawning.
+    Each block reuses the memory of the block before. Each call changes the generator's later results (it
+    spawns).
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -117,7 +116,8 @@ def resampled_counts(
 
 
 def summable(rows: Float64) -> Float64:
-    """Return each row rounded to multiples of a power of two, so that sums of its values are exact."""
+    """Return each row rounded to multiples of a power of two, so that sums of its values are exact,
+    float64[rows, n]."""
     # A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
     most = np.abs(rows).max(axis=1, keepdims=True) * rows.shape[1]
     unit = np.ldexp(1.0, np.frexp(most)[1] - 52)
@@ -178,7 +178,7 @@ def _check_level(level: float) -> None:
 
 
 def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
-    """Return the bounds of the middle `level` of each column of samples, float64[..., 2]."""
+    """Return the bounds of the middle share `level` of each column of samples, float64[..., 2]."""
     # Efron and Tibshirani 1993, section 13.3.
     ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return ends.T
@@ -196,14 +196,19 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure with its interval by `mean_bounds`; geometric for logarithms.
+    """Return the mean of each measure with its interval (`mean_bounds`), geometric if values are logarithms.
 
-    Independent of the order of queries and of other measures. Raises BadValue for a level outside 0..1.
+    Raises BadValue for a level outside 0..1.
     """
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
-    unit = np.array([within_unit(measure) for measure in scores.measures], np.bool_)
+    # Others' values under a name of ours may be percentages.
+    bounded = (
+        within_unit(measure) and all_within_unit(row)
+        for measure, row in zip(scores.measures, values, strict=True)
+    )
+    unit = np.array(list(bounded), np.bool_)
     geometric = np.array([measure in scores.geometric for measure in scores.measures], np.bool_)
     bounds = np.full((len(values), 2), np.nan)
     # Measures that are defined for the same queries share the samples.
@@ -219,7 +224,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return bounds with the object `math.nan` for NaN, so that equal tuples compare as equal."""
+    """Return bounds in which every NaN is the object `math.nan`, so that equal tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -233,7 +238,7 @@ def interval(
 ) -> tuple[float, float]:
     """Return bounds of the mean of `values` by `mean_bounds`, ignoring NaN.
 
-    generator: default: seeded with SEED.
+    generator: by default seeded with SEED.
     unit: True if values lie within 0..1.
 
     Raises BadValue for a level outside 0..1.
@@ -247,13 +252,12 @@ def ratio_interval(
     generator: np.random.Generator | None = None,
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
-    resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
     """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
     ratios.
 
-    parts, less: (numerator, denominator) by query, float64[queries] each; with `less`, its ratio is
-        subtracted.
+    parts: (numerator, denominator) by query, float64[queries] each.
+    less: the same for a ratio to subtract.
 
     Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
     Raises BadValue for a level outside 0..1.
@@ -264,7 +268,7 @@ def ratio_interval(
     if columns.shape[1] < fewest(level):
         return math.nan, math.nan
     draws = generator or np.random.default_rng(SEED)
-    sums = _all_sums(columns, resamples, draws)
+    sums = _all_sums(columns, RESAMPLES, draws)
     sums = sums[(sums[:, 1::2] > 0).all(axis=1)]
     if not len(sums):
         return math.nan, math.nan
@@ -274,23 +278,13 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a matrix."""
+    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a matrix.
+
+    resamples: number of samples.
+    """
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
-
-
-def _resampled_part_means(
-    parts: Sequence[Float64], generator: np.random.Generator, resamples: int, geometric: bool = False
-) -> Float64:
-    """Return means over parts of the means of queries resampled within each, float64[resamples, rows].
-
-    parts: float64[rows, queries] each.
-    geometric: values are logarithms; each part's mean is exponentiated.
-    """
-    each = [resampled_means(part, generator, resamples) for part in parts]
-    means: Float64 = np.mean(np.exp(each) if geometric else each, axis=0)
-    return means
 
 
 # Intervals of means over queries, and over parts of them that weigh the same.
@@ -319,9 +313,9 @@ def mean_bounds(
     """Return bounds of a mean over parts, where each part counts by the mean of its values, float64[rows, 2].
 
     parts: float64[rows, queries] each, without NaN.
-    generator: default: seeded with SEED.
+    generator: by default seeded with SEED.
     unit: bool[rows], True if a row's means lie within 0..1.
-    geometric: values are logarithms of numbers within 0..1, and each part's mean is exponentiated.
+    geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN for fewer than `fewest` values, a part of a single value, or values that are all equal. Raises
     BadValue for a level outside 0..1.
@@ -349,13 +343,13 @@ def mean_bounds(
     many = ~shares & ~few & np.logical_or.reduce([(part != part[:, :1]).any(axis=1) for part in parts])
     if many.any():
         draws = generator or np.random.default_rng(SEED)
-        chosen = [part[many] for part in parts]
-        bounds[many] = percentiles(_resampled_part_means(chosen, draws, resamples, geometric), level)
+        each = [resampled_means(part[many], draws, resamples) for part in parts]
+        bounds[many] = percentiles(np.mean(np.exp(each) if geometric else each, axis=0), level)
     return np.clip(bounds, 0.0, 1.0) if geometric else bounds
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of the share `successes` of `count`."""
+    """Return Wilson's bounds of a share, `successes` of `count`."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
@@ -365,26 +359,28 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
     return 0.0 if successes <= 0 else low, 1.0 if successes >= count else high
 
 
-def share_below(successes: int, count: int, level: float = LEVEL) -> float:
-    """Return the exact one-sided upper bound of a share, after `successes` in `count` trials; 1 for no trial."""
-    # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - level.
+def share_below(successes: int, count: int) -> float:
+    """Return the exact one-sided upper bound of a share, after `successes` in `count` trials; 1 without any."""
+    # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - LEVEL.
     if successes >= count:
         return 1.0
     low, high = successes / count, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if binomial_tail(successes + 1, count, middle) > level else (middle, high)
+        low, high = (low, middle) if binomial_tail(successes + 1, count, middle) > LEVEL else (middle, high)
     return high
 
 
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Return Student's bounds of a mean over parts, where each part counts by the mean of its values; NaN without
-    variance.
+    """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
 
     parts: float64[queries] each.
-    unit, geometric: see `mean_bounds`.
+    unit: values lie within 0..1.
+    geometric: values are logarithms, and each part's mean is exponentiated.
+
+    NaN without variance.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)
@@ -427,10 +423,10 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws, systems].
+    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
-    datasets: for each its parts, float64[systems, queries], whose means are averaged.
-    geometric: values are logarithms.
+    datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
+    geometric: values are logarithms; a part's mean is the exponential of theirs.
     """
     # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
     # 3.8.
@@ -464,9 +460,9 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Return lower and upper bounds of the mean of each row, float64[rows, 2]; NaN for a constant row.
 
     rows: float64[rows, queries] without NaN.
+    how: "t", "percentile", "bca" or "studentised".
 
-    Raises BadValue for a level outside 0..1 or fewer than two queries, UnknownName for another kind of
-    interval.
+    Raises BadValue for a level outside 0..1 or fewer than two queries, UnknownName for another `how`.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -561,6 +557,7 @@ def simultaneous_bounds(
     """Return bounds of each row's weighted sum of means that hold for all rows together, float64[rows, 2].
 
     parts: float64[rows, queries] for each collection, two or more queries.
+    weights: one for each collection.
     """
     # A bound is as many standard errors off as the largest deviation of any row reaches with probability
     # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
@@ -590,9 +587,11 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return `simultaneous_bounds` of the mean over datasets, with datasets resampled as well.
+    """Return bounds of the mean over datasets, which are resampled as well, that hold for all systems together.
 
-    parts: for each dataset its parts, whose means are averaged.
+    parts: parts of each dataset, float64[systems, queries], whose means are averaged.
+
+    Returns float64[systems, 2].
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

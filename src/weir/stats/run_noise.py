@@ -1,4 +1,4 @@
-"""The noise of systems that answer otherwise when they are asked again, in tests of differences."""
+"""The noise of systems that answer otherwise when they are asked again, and tests that allow for it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class RunNoise:
     """Of the mean."""
     degrees: int
     """Askings that it was estimated from, less one."""
+    of: str = ""
+    """The system, the collection and the number of queries that it was measured on."""
 
     def error(self, differences: Float64) -> tuple[float, float]:
         """Return the standard error of the mean difference of two noisy systems, and its degrees of freedom.
 
-        differences: float64[n], two queries or more, of one asking of each.
+        differences: float64[n], n at least 2, from one run of each system.
         """
         # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
         # from query to query is counted twice, as differences vary with it: the error is rather too large.
@@ -41,10 +43,21 @@ class RunNoise:
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value for a mean of at most 0; 0 or 1 if nothing varies."""
+        """Return the one-sided p-value of the claim that the true mean difference is at most 0; 0 or 1
+        without any variance."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)
+
+
+def noise_notes(noises: Iterable[RunNoise], measures: Iterable[str]) -> list[str]:
+    """Return a sentence on whose noise is allowed for, for each of these measures."""
+    used = {measure: noise_of(noises, measure) for measure in measures}
+    return [
+        f"{measure}: the noise allowed for is that of {one.of}; both sides are taken to move as much"
+        for measure, one in used.items()
+        if one is not None and one.of
+    ]
 
 
 def noise_of(noises: Iterable[RunNoise], measure: str) -> RunNoise | None:

@@ -44,7 +44,10 @@ class Unjudged:
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Return the unjudged documents of these runs; `highest` is the highest grade that other labels give."""
+        """Return the unjudged documents among the first k of these runs.
+
+        highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
+        """
         tops = [run.top(k) for run in runs]
         codes, distinct = distinct_strings(
             Strings.concatenated([qrels.docs.strings, *(run.docs.strings for run in tops)])
@@ -64,7 +67,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """Return the rank of each document in a run's first k; k + 1 if it is not among them."""
+        """Return the rank of each document in a run's first k, int64[documents]; k + 1 if it is not among them."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -103,10 +106,9 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return the exact bounds of each run's score over all possible judgments of the unjudged documents in
-    any top k.
+    """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any top k.
 
-    highest: highest grade that other labels give.
+    highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
 
     Raises BadValue for a measure of unknown bounds or without a cut-off of at most MOST_RANKS.
     """
@@ -160,7 +162,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return (nDCG's numerator from judged documents for each query, discount of each unjudged one)."""
+    """Return (nDCG's numerator from judged documents, float64[queries]; discount factor at the rank of each
+    unjudged document, float64[documents], 0 below the cut-off)."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -181,10 +184,11 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """Return the exact maximum by query of (over - under) / ideal over all possible judgments,
+    """Return the largest difference of two runs' nDCG, over all possible judgments, of each query,
     float64[queries].
 
-    over, under: results of `discounted` for two runs; zeros for one bound the other alone.
+    over, under: results of `discounted` for the two runs. Zeros for `under` give the largest score of one
+        run.
     """
     # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
     # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *
@@ -227,9 +231,8 @@ def most_above(
 def _largest_ratio(
     first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64
 ) -> Float64:
-    """Return the maximum of (first + sum of steps * weights[n]) / (sum of steps * ideals[above + n]) by
-    query; 0 for 0 / 0.
-    """
+    """Return by query the maximum of (first + sum of steps * weights[n]) / (sum of steps * ideals[above +
+    n]), 0 for 0 / 0."""
     queries, levels = above.shape
     count = np.arange(weights.shape[1])
     ideal = ideals[np.minimum(above[:, :, None] + count, len(ideals) - 1)]
@@ -249,10 +252,11 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better, worse by score): power} of the pairs whose order by nDCG can reverse; raises as
-    `score_bounds`.
+    """Return {(better, worse by score): power} of the pairs of runs whose order by nDCG the unjudged
+    documents can reverse.
 
-    The value is True if the default test detects the difference on these queries with a power of 80%.
+    The value is True if the default test detects their difference on these queries with a power of 80%.
+    Raises BadValue for a measure of unknown bounds.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

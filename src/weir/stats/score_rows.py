@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import numpy as np
 from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
+from weir.core.origin import other_algorithms
 from weir.core.qrels import Qrels
 from weir.core.rounding import between, count, counted, one_or_more, percent, score
 from weir.core.scores import (
@@ -27,7 +28,7 @@ from weir.core.scores import (
     Row,
     Scores,
 )
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int32
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
@@ -53,6 +54,8 @@ APART = 0.05
 FAR_DEEPER = 2
 """Ratio of the depths of two systems' rankings from which a note warns."""
 LISTED_CELLS = 3
+LITTLE_JUDGED, MANY_UNANSWERED = 0.2, 0.1
+"""Shares from which a notebook shows a note unfolded: below it of the first 10 documents, from it of the queries."""
 SELF_MATCHES = 0.5
 """Share of rankings that begin with their own query from which a note says so."""
 CUT_QUERIES, CUT_SHARE = 5, 0.9
@@ -64,7 +67,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems: common ones once, others with the system's name."""
+    """Return the notes on several systems: shared notes once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     conventions, rates = list[Note](), dict[str, float]()
@@ -88,10 +91,17 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
         for note, names in alike.items()
     ]
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
-    deep = [] if first is None else depth_notes(depths, first.measures)
+    whole = {name for name, one in scores.items() if one.origin.whole}
+    deep = [] if first is None else depth_notes(depths, first.measures, whole)
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
-    return list(dict.fromkeys([*notes, *_disjoint_notes(scores), *deep, *judged, *shared, *conventions]))
+    made = {
+        name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
+        for name, one in scores.items()
+    }
+    apart = map(Note, other_algorithms(made))
+    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deep]
+    return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
 
 
 def _few(names: Sequence[str]) -> str:
@@ -114,8 +124,20 @@ def _disjoint_notes(scores: Mapping[str, Scores]) -> list[Note]:
     return [Note(what, "; ".join(apart[1:]))]
 
 
+def _other_texts_notes(scores: Mapping[str, Scores]) -> list[Note]:
+    first: dict[tuple[str, str], tuple[str, str]] = {}
+    notes = []
+    for name, one in scores.items():
+        of = one.origin
+        other, texts = first.setdefault((of.collection, of.split), (name, of.texts)) if of.texts else ("", "")
+        if texts != of.texts:
+            what = "ranked other documents, or other queries or candidates, of one collection"
+            notes.append(Note(f"{other} and {name} {what}"))
+    return notes
+
+
 def row_notes(rows: Iterable[Row]) -> list[Note]:
-    """Return notes on the rows of a grid: unanswered queries and unjudged documents."""
+    """Return notes on the rows of a grid, such as on unanswered queries, wide ties and few judged documents."""
     rows = [row for row in rows if not row.group and row.groups is None]
     unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
     worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
@@ -129,6 +151,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
             Note(
                 f"queries that were not answered {outcome}: {', '.join(cells[:LISTED_CELLS])}{more}",
                 ", ".join(cells[LISTED_CELLS:]),
+                decisive=worst[0].queries - worst[0].answered >= MANY_UNANSWERED * worst[0].queries,
             )
         )
     strangers = [f"{r.called} on {r.dataset}" for r in rows if r.judged_at_10 == 0 and r.answered]
@@ -138,7 +161,8 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         notes.append(
             Note(
                 f"none of the first 10 documents is judged ({', '.join(strangers[:LISTED_CELLS])}{more}); judgments "
-                "may name documents otherwise, such as whole ones where chunks are returned"
+                "may name documents otherwise, such as whole ones where chunks are returned",
+                decisive=True,
             )
         )
     several = len({(r.system, r.dataset) for r in rows}) > 1
@@ -158,9 +182,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the judged share of the first 10 documents over answered queries, Elastic's judge rate; None if
-    unknown.
-    """
+    """Return the share of the first 10 documents that are judged, over answered queries; None if unknown."""
     if row.judged_at_10 is None:
         return None
     return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
@@ -177,9 +199,9 @@ def _judged_notes(
 ) -> list[Note]:
     """Return a note if less than 90% of the first 10 documents of a system are judged.
 
-    rates: by system, "" for a single one.
-    compared: all rates are of the same queries, so that they may be compared.
-    answered_alone: the rates leave out unanswered queries, which Judged@10 counts.
+    rates: judged share by system, "" for a single one.
+    compared: the rates are of the same queries.
+    answered_alone: the rates leave out unanswered queries.
     """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
@@ -196,6 +218,7 @@ def _judged_notes(
             f"{few} of the first 10 documents{queries} are judged{of}{apart}; unjudged ones count as not relevant",
             "so scores can be too low, most for systems unlike those whose documents were judged, which can decide "
             "between two systems; condensed(nDCG@10) leaves unjudged documents out",
+            decisive=rates[low] < LITTLE_JUDGED,
         )
     ]
 
@@ -243,9 +266,9 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """Return the scores of a ranking, with notes.
+    """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
-    join: joins the ranking with judgments by conventions.
+    join: function that joins the ranking with judgments by conventions.
     gate: given if a model's labels are among the judgments.
     """
     judged = join(judgments, conventions)
@@ -258,7 +281,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a warning if some judgments are a model's by their origin, else None."""
+    """Return a warning if some judgments have a model as their origin, else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -273,15 +296,21 @@ def uncalibrated(qrels: Qrels) -> LabelUse | None:
     )
 
 
+NOTHING_JUDGED = Note(
+    "no document that was returned is judged; both files may write identifiers otherwise", decisive=True
+)
+
+
 def noted(
     scores: Scores,
     judged: Judged,
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with remarks on grades, measure names, unjudged rankings, unreached cut-offs and
-    float ties.
+    """Return the scores with notes on grades, measure names, unjudged rankings, unreached cut-offs and ties
+    of 32-bit scores.
 
+    judged: the run joined with `qrels`.
     qrels: None if all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
@@ -290,11 +319,14 @@ def noted(
         for measure in measures
         if measure.name in ALIKE and measure.cutoff
     ]
+    best = judged.ideal.max(initial=0)
+    for measure in measures:
+        least = dict(measure.settings).get("rel")
+        if isinstance(least, (int, float)) and least > best > 0:
+            remarks.append(Note(f"{measure} is 0 by construction: the highest grade is {best:g}"))
     retrieved = judged.retrieved[judged.retrieved > 0]
     if len(retrieved) and not len(judged.rank):
-        remarks.append(
-            Note("no document that was returned is judged; both files may write identifiers otherwise")
-        )
+        remarks.append(NOTHING_JUDGED)
     rankings = len(retrieved) + judged.ignored
     if judged.own_first > 1 and judged.own_first >= SELF_MATCHES * rankings:
         remarks.append(
@@ -315,8 +347,8 @@ def noted(
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))
-    if len(retrieved) >= CUT_QUERIES and (retrieved == retrieved.max()).mean() >= CUT_SHARE:
-        remarks += shallow_notes(int(retrieved.max()), map(str, measures))
+    if cut := cut_depth(retrieved):
+        remarks += shallow_notes(cut, map(str, measures))
     if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
@@ -334,21 +366,33 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if the measure depends on the documents that are tied at rank k."""
+    """Return True if the measure can change with the order of documents that are tied at rank k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """Return the note on rankings cut at k within equal scores, with the remedy.
+    """Return a note that rankings are cut at rank k among documents of equal score, and what to do.
 
-    known: equal scores are known to follow.
-    searched: these were searched and are scored, too.
+    queries: number of rankings cut so.
+    known: documents beyond the cut are known to have the same score.
+    searched: documents beyond the cut were searched and are scored too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
         return Note(f"{where}, and so are others beyond it, which were searched now")
     follow = "and others beyond it are not seen" if known else "and others beyond it may have been cut"
     return Note(f"{where}, {follow}; search deeper, such as to rank {2 * k:,}")
+
+
+def cut_depth(retrieved: Int32) -> int | None:
+    """Return the length at which rankings look cut, as nearly all have it; None if they do not.
+
+    retrieved: documents of each ranking.
+    """
+    lengths = retrieved[retrieved > 0]
+    if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
+        return None
+    return int(lengths.max())
 
 
 def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
@@ -359,22 +403,30 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
     return [Note(what)] if beyond else []
 
 
-def depth_notes(depths: Mapping[str, int], measures: Iterable[str]) -> list[Note]:
-    """Return a note on measures without cut-off if some systems return much longer rankings than others.
+def depth_notes(
+    depths: Mapping[str, int], measures: Iterable[str], whole: Collection[str] = ()
+) -> list[Note]:
+    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer ones.
 
     depths: {system: length of its longest ranking}.
+    whole: systems whose rankings hold every relevant document, which are never too short.
     """
-    by_depth = sorted(depths, key=depths.__getitem__)
-    if not depths or depths[by_depth[-1]] < FAR_DEEPER * depths[by_depth[0]]:
+    by_depth = sorted(depths, key=lambda name: (name in whole, depths[name]))
+    longest = max(depths, key=depths.__getitem__, default="")
+    if not depths or by_depth[0] in whole or depths[longest] < FAR_DEEPER * depths[by_depth[0]]:
         return []
-    uncut = [name for name in measures if direction(name) and _parsed_cutoff(name) is None]
-    if not uncut:
-        return []
-    sides = " and ".join(
-        f"{counted(depths[name], 'document')} of {name}" for name in (by_depth[0], by_depth[-1])
-    )
-    look = one_or_more(len(uncut), "looks", "look")
-    return [Note(f"{', '.join(uncut)} {look} at whole rankings, which hold at most {sides}")]
+    cutoffs = {name: _parsed_cutoff(name) for name in measures if direction(name)}
+    first, last = (f"{counted(depths[name], 'document')} of {name}" for name in (by_depth[0], longest))
+    least, notes = depths[by_depth[0]], list[Note]()
+    if whole := [name for name, cutoff in cutoffs.items() if cutoff is None]:
+        look = one_or_more(len(whole), "looks", "look")
+        notes.append(
+            Note(f"{', '.join(whole)} {look} at whole rankings, which hold at most {first} and {last}")
+        )
+    if beyond := [name for name, cutoff in cutoffs.items() if cutoff is not None and cutoff > least]:
+        look = one_or_more(len(beyond), "looks", "look")
+        notes.append(Note(f"{', '.join(beyond)} {look} deeper than the {first}, beside {last}"))
+    return notes
 
 
 def _parsed_cutoff(name: str) -> int | None:
@@ -388,7 +440,10 @@ def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
     """Return a note on unanswered queries and how the conventions score them."""
     left_out = "missing=answered-only"
     outcome = f"leave the mean ({left_out})" if left_out in conventions else "score 0"
-    return Note(f"{missing:,} of {queries:,} judged queries are not answered and {outcome}")
+    return Note(
+        f"{missing:,} of {queries:,} judged queries are not answered and {outcome}",
+        decisive=missing >= MANY_UNANSWERED * queries,
+    )
 
 
 def _own_notes(scores: Scores) -> list[Note]:
@@ -409,7 +464,7 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
-    """Return a note on how many queries have a value above 0 by a measure that should have none, with a bound."""
+    """Return a note on the number of queries with a failure, such as a leak, and an upper bound of their share."""
     share = "" if not failed else f", {percent(failed / queries)}"
     return Note(
         f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
@@ -421,10 +476,11 @@ def never_note(measure: str, failed: int, queries: int) -> Note:
 def _tie_notes(
     rows: Iterable[Row], tied: float = 0.0, of: Mapping[str, str] = MappingProxyType({})
 ) -> list[Note]:
-    """Return one note on the means that the order of ties changes in a printed digit; none if it changes no such.
+    """Return at most one note, on ties: the means whose printed digits depend on the order of tied documents.
 
-    tied: share of the documents returned that are tied, said too; from _MANY_TIED on it is said in any case.
-    of: {measure: name of the cell of its row}.
+    tied: share of the documents returned that are tied; a large share is noted even if no printed digit
+        changes.
+    of: {measure: name of its row in the note}.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}
@@ -442,7 +498,6 @@ def _tie_notes(
 
 
 def _tie_range(row: Row) -> str:
-    """Return the ends of a mean by the order of ties, "" if they are printed alike."""
     ends = _tie_ends(row)
     if ends is None:
         return "by an unknown amount"
@@ -455,9 +510,10 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return a note on the mean of each measure that the order of ties could change most, from TIES_MATTER on.
+    """Return at most one note, on ties: for each measure the mean that their order could change most, from
+    TIES_MATTER on.
 
-    named: name the row's system and dataset in the note, and count the other rows.
+    named: name that mean's system and dataset, and count the other rows.
     """
     by_measure: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
@@ -509,7 +565,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     values: each member's values by query in id order.
     geometric: values are logarithms.
 
-    The interval resamples queries within members. Raises BadValue for no members or another number of values.
+    Its interval resamples queries within members. Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
@@ -558,7 +614,8 @@ def long_table(rows: Sequence[Row]) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
     Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
-    marks the best of several systems.
+    marks the best of several systems. Further columns: means by people's labels and the judged share, where
+    known, and the queries answered.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
     means: dict[tuple[str, str, str], list[float]] = {}
@@ -635,10 +692,10 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if Judged@10 is known and not yet a measure of the rows."""
+    """Return True if Judged@10 is known, of each group of queries too, and not yet a measure of the rows."""
     rated = False
     for row in rows:
-        if row.measure == JUDGED:
+        if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):
             return False
         rated = rated or row.judged_at_10 is not None
     return rated

@@ -1,8 +1,7 @@
-"""Verdicts that stay valid however often one looks: bounds of a mean and e-values after each of its differences.
+"""Verdicts that stay valid however often one looks at growing data: bounds of a mean, and e-values.
 
-An e-value is the capital of somebody who bets against a claim, beginning with 1: while the claim is true, it ever
-reaches 20 with a probability of at most 5% (Ville 1939), after however many looks. Each difference has to come as by
-lot: `by_lot` orders queries.
+An e-value measures evidence against a claim: while the claim is true, it ever reaches 20 with a probability
+of at most 5% (Ville 1939). The differences must be in random order, which `by_lot` gives to queries.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -33,49 +30,14 @@ _STEPS, _SMALLEST_STEP = 100, 1e-12
 _MOST_LOGARITHM = 690.0  # of an e-value that a float holds
 _ROUNDING = 1e-9
 
-SequentialVerdict: TypeAlias = Literal["better", "worse", "undecided"]
-
-
-@dataclass(frozen=True, eq=False)
-class ConfidenceSequence:
-    """Bounds of a mean difference after each query, which hold for all numbers of queries together."""
-
-    low: Float64
-    """float64[n]; never falls."""
-    high: Float64
-    """float64[n]; never rises."""
-    e_values: Float64
-    """float64[n], e-values of the claim that the mean is 0."""
-    verdict: SequentialVerdict
-    """better: the mean is certainly above 0; worse: below."""
-    decided: int | None
-    """Number of queries after which the verdict stood; None without one."""
-
-
-def confidence_sequence(differences: Float64, level: float = LEVEL) -> ConfidenceSequence:
-    """Return bounds and e-values of the mean after each difference, and the verdict.
-
-    differences: float64[n] within -1..1, in the order in which they came.
-    level: the probability that the mean lies within the bounds after every number of queries.
-
-    Raises BadValue for none, for differences outside -1..1, and for a level outside 0..1.
-    """
-    each_side = (1 + level) / 2
-    low, high = lower_bounds(differences, each_side), -lower_bounds(-differences, each_side)
-    # Half of the money bets on each side; both cannot win.
-    above, below = e_values(differences) / 2, e_values(-differences) / 2
-    verdict: SequentialVerdict = "undecided"
-    decided = first_at(np.maximum(above, below), 1 / (1 - level))
-    if decided is not None:
-        verdict = "better" if above[decided - 1] > below[decided - 1] else "worse"
-    return ConfidenceSequence(low, high, np.maximum(above, below), verdict, decided)
-
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
     """Return after each difference the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
     differences: float64[..., n], of several samples at once.
-    bound: above -1. Raises as `confidence_sequence`.
+    bound: above -1.
+
+    Raises BadValue for no differences, and for differences outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")
@@ -86,8 +48,9 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
     """Return after each difference a lower bound of the mean, float64[n]; all hold together with probability `level`.
 
-    The bound is the largest value such that the claim of a mean up to it has had an e-value of 1 / (1 - level). Raises
-    as `confidence_sequence`.
+    differences: float64[n] within -1..1, in random order.
+
+    Raises BadValue for no differences, for values outside -1..1, and for a level outside 0..1.
     """
     values = _checked(differences)
     if not 0 < level < 1:
@@ -102,7 +65,11 @@ def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
 
 
 def _raised(values: Float64, low: float, enough: float) -> float:
-    """Return the largest mean that these values refute, at least `low`: where the gamblers' money is e**enough."""
+    """Return the largest mean that the e-values of these differences reject, searched upwards from `low`, which is
+    returned if they reject none above it.
+
+    enough: logarithm of the e-value that rejects.
+    """
     # The logarithm of the money falls, and is convex, in that of 1 + mean: Newton's steps from below stay below the
     # root.
     at = math.log1p(low)
@@ -123,13 +90,13 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the number of values up to the first that is `least` or more; None without one."""
+    """Return how many values there are up to the first that is at least `least`, inclusive; None without one."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 def by_lot(queries: Iterable[str], seed: int = 0) -> list[str]:
-    """Return queries in a pseudo-random order given by their identifiers alone, which further queries do not change."""
+    """Return the queries in a pseudo-random order that depends only on their identifiers and the seed."""
 
     def lot(query: str) -> bytes:
         return hashlib.blake2b(f"{seed}\x1f{query}".encode("utf-8", "replace"), digest_size=16).digest()

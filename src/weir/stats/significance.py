@@ -26,7 +26,9 @@ CORRECTIONS: Registry[Correction] = Registry("correction")
 
 
 def adjusted(p: Float64, correct: str = "holm") -> Float64:
-    """Return the adjusted p-values in the order given; NaN stays NaN and does not count as a test.
+    """Return the adjusted p-values in the order given, float64[tests]; NaN stays NaN and does not count as a test.
+
+    correct: a name in CORRECTIONS.
 
     Raises BadValue for p-values outside 0..1, UnknownName for another correction.
     """
@@ -45,9 +47,10 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level that a p-value must stay below if `others` of `tests` are significant and the rest are not.
+    """Return the level below which a p-value is significant, if `others` of `tests` are significant and the
+    rest are not.
 
-    By Holm alpha / (tests - others), by Bonferroni alpha / tests.
+    correct: name of the correction, such as "holm".
     """
     p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
     return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
@@ -55,20 +58,21 @@ def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
 
 @CORRECTIONS.register("none")
 def none(ascending: Float64) -> Float64:
-    """Return the p-values unchanged."""
+    """Return the p-values, ascending float64[tests], unchanged."""
     return ascending
 
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Return each p-value times the number of tests, which bounds the family-wise error rate."""
+    """Return each of the ascending p-values times the number of tests; bounds the family-wise error rate."""
     # Dunn 1961.
     return ascending * len(ascending)
 
 
 @CORRECTIONS.register("holm")
 def holm(ascending: Float64) -> Float64:
-    """Return Holm's step-down p-values; bounds the family-wise error rate and finds at least as much as Bonferroni."""
+    """Return Holm's step-down p-values of ascending ones; bounds the family-wise error rate, more powerful
+    than Bonferroni."""
     # Holm 1979.
     m = len(ascending)
     return np.maximum.accumulate(ascending * (m - np.arange(m)))
@@ -76,7 +80,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return Benjamini and Hochberg's adjusted p-values, which bound the false discovery rate."""
+    """Return Benjamini and Hochberg's adjusted p-values of ascending ones; bounds the false discovery rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -100,7 +104,7 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 
 @dataclass(frozen=True)
 class Detection:
-    """A test's decisions on many rows of differences at once, to simulate its power."""
+    """A function that decides a test on many rows of differences at once, to simulate the test's power."""
 
     # Without them, and for many columns, the rows count as found that the paired t-test finds.
     p: Callable[[Float64], Float64] | None = None
@@ -141,7 +145,13 @@ def significance(
     smallest: Callable[[int, int, Draws], float] = _no_bound,
     detection: Detection | None = None,
 ) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function as a test; arguments as the fields of `Significance`."""
+    """Return a decorator that registers a function as a test.
+
+    drawn: the p-values depend on random draws.
+    familywise: the p-values already hold for all pairs together.
+    smallest: function that returns the smallest p-value that (units, systems, draws) allow.
+    detection: how the test's power is computed.
+    """
 
     def register(function: Function) -> Function:
         TESTS.add(name, Significance(name, function, drawn, familywise, smallest, detection))
@@ -153,6 +163,7 @@ def significance(
 def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draws | None = None) -> Float64:
     """Return two-sided p-values of the differences between systems, float64[pairs].
 
+    test: a name in TESTS.
     values: float64[systems, queries] without NaN.
     pairs: default: all pairs.
 
@@ -189,7 +200,11 @@ ROUNDING = 1e-12
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired t-test: is the mean difference zero?
 
-    Like the permutation test it keeps its nominal level best on retrieval data. 1 if all differences are zero.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns p-values, float64[pairs]; 1 if all differences are zero. Like the permutation test it keeps its
+    nominal level best on retrieval data.
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
     return _each(values, pairs, lambda d: 2 * min(t_tail(d), t_tail(-d)))
@@ -199,7 +214,11 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Wilcoxon's signed-rank test: are differences as often and as far above zero as below?
 
-    It tests the median, so with skewed differences it finds too much, more so with more queries.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much, more
+    so with more queries.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -209,15 +228,20 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The sign test: are differences as often above zero as below?
 
-    Exact; equal values are left out. It tests the median, as Wilcoxon's.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns exact p-values, float64[pairs]; equal values are left out. It tests the median, as Wilcoxon's.
     """
     # Arbuthnott 1710; as scipy.stats.binomtest.
     return _each(values, pairs, sign_p)
 
 
 def p_of_draws(larger: Int64, draws: int) -> Float64:
-    """Return p-values from the number of random draws as large as the observed difference, which counts as one more
-    draw."""
+    """Return p-values from numbers of random draws.
+
+    larger: int64[pairs], draws with a difference at least as large as the observed one, of `draws`.
+    """
     # Phipson and Smyth 2010.
     return (larger + 1) / (draws + 1)
 
@@ -228,7 +252,7 @@ def exact_mean(values: Float64) -> float:
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the `exact_mean` of the values that are not NaN; NaN if there is none."""
+    """Return the exact mean of the values that are not NaN; NaN if there is none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
@@ -241,7 +265,8 @@ def deviation_of(differences: Float64) -> float:
 
 
 def t_statistic(differences: Float64) -> float:
-    """Return the mean difference in standard errors; 0 if all are zero, infinite if all are equal otherwise."""
+    """Return the mean difference in standard errors; 0 if all are zero, infinite if all are equal and not
+    zero."""
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -249,7 +274,10 @@ def t_statistic(differences: Float64) -> float:
 
 
 def t_tail(differences: Float64) -> float:
-    """Return the one-sided p-value of the paired t-test that the true mean difference is not above zero."""
+    """Return the p-value of the one-sided paired t-test for a mean difference above 0.
+
+    If all n differences are equal and above 0, it is 0.5 to the power n.
+    """
     t = t_statistic(differences)
     # Equal differences have no known deviation: the probability that all signs are alike.
     return 0.5 ** len(differences) if t == math.inf else student_tail(t, len(differences) - 1)
@@ -283,7 +311,10 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of one row of differences, without those within ±tie."""
+    """Return the two-sided p-value of the sign test of one row of differences.
+
+    tie: differences within plus and minus this are left out.
+    """
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
 
@@ -307,8 +338,12 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Randomised Tukey HSD: is a difference larger than the largest one among exchangeable systems?
 
-    Holds for all pairs together if all systems are equal: one system far from the rest widens the range for every
-    pair, and then another test with Holm's correction finds more.
+    values: float64[systems, queries].
+    pairs: int64[pairs, 2], systems to compare.
+
+    Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal: one system
+    far from the rest widens the range for every pair, and then another test with Holm's correction finds
+    more.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -321,7 +356,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the largest minus the smallest mean of each permutation, in blocks."""
+    """Yield, in blocks, the largest minus the smallest system mean of each permutation, float64[draws of the
+    block]."""
     # A deal shuffles the values of each query, then rotates them by a random number of places; every shuffle of
     # a block meets every rotation of it. Each deal is uniform over all ways to deal. Deals of different
     # shuffles are independent; those that share one (at most 32 or a tenth of the queries) have uncorrelated

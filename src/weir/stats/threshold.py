@@ -48,9 +48,7 @@ class Abstention:
     oracle: tuple[float, ...]
     """Mean at each rate if the queries with the lowest values are left out instead."""
     nauc: float
-    """Area between the curve and the overall mean as a share of the oracle's; below 0 if confidence misleads,
-    NaN if all queries have the same value.
-    """
+    """Area between curve and overall mean, divided by the oracle's; negative if confidence misleads, or NaN."""
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, with None for NaN."""
@@ -61,15 +59,19 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     """Return the abstention curve of each measure with its normalised area (nAUC), as MTEB computes them.
 
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
-    ties: at equal confidence the "mean" of the queries, or each in the "order" of the scores (MTEB before its
-        issue 5613).
+    ties: how queries of equal confidence count: by their "mean", or in the "order" of the scores (MTEB before
+        its issue 5613).
 
     Unanswered queries count as least confident. Raises UnknownName for another confidence, BadValue for
-    another rule of ties.
+    another rule of ties and for a run that answers no scored query.
     """
     # Gisserot-Boukhlef et al. 2024; mteb retrieval_metrics.py. For logarithms the means are geometric, the area
     # is not.
     sure = confidence_of(run, scores.queries, confidence)
+    if not np.isfinite(sure).any():
+        raise BadValue(
+            f"the run answers none of the {len(sure):,} scored queries: these are scores of another run"
+        )
     abstentions = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
         defined, way = ~np.isnan(values), direction(measure)
@@ -94,7 +96,12 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
-    """Return the run's confidence for each query, float64[queries]; -inf without documents. Raises UnknownName."""
+    """Return the run's confidence for each query, float64[queries]; -inf without documents.
+
+    how: "max", "std" or "diff1".
+
+    Raises UnknownName for another.
+    """
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
     codes = run.queries.codes(queries.strings)
@@ -106,7 +113,8 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
 
 
 def nauc(own: Float64, oracle: Float64) -> float:
-    """Return the normalised area of a `curve` by confidence, relative to the oracle's; NaN if all values are equal."""
+    """Return the normalised area of an abstention curve, relative to the oracle's curve; NaN if all values
+    are equal."""
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
     flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
@@ -117,8 +125,10 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean value of the remaining queries at each of ABSTENTION_RATES, least confident left out
-    first.
+    """Return the mean of the remaining queries at each of ABSTENTION_RATES, the least confident left out
+    first, float64[rates].
+
+    sure: confidence of each query.
 
     Raises BadValue for no queries, a wrong number of confidences or another rule of ties.
     """
@@ -139,20 +149,29 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 
 @CONFIDENCES.register("max")
 def best(score: Float64, ptr: Int64) -> Float64:
-    """Return the confidence in a ranking by its best score, float64[queries]."""
+    """Return the confidence in a ranking by its best score, float64[queries].
+
+    ptr: int64[queries + 1], offsets of the queries' scores, which fall.
+    """
     return _at(score, ptr, 0)
 
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of all scores (divided by n)."""
+    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
+
+    ptr: int64[queries + 1], offsets of the queries' scores.
+    """
     cuts = zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)
     return np.array([float(np.std(score[a:b])) if b > a else 0.0 for a, b in cuts])
 
 
 @CONFIDENCES.register("diff1")
 def lead(score: Float64, ptr: Int64) -> Float64:
-    """Return the best score minus the second, float64[queries]; 0 for a ranking of one."""
+    """Return the best score minus the second, float64[queries]; 0 for a ranking of one.
+
+    ptr: int64[queries + 1], offsets of the queries' scores, which fall.
+    """
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
 
@@ -188,7 +207,7 @@ class ThresholdRules:
 
 @dataclass(frozen=True)
 class CutOff:
-    """The outcome of answering only from some confidence on."""
+    """The outcome if only queries of at least this confidence are answered."""
 
     score: float
     """Least confidence that is answered; infinite if nothing is."""
@@ -257,7 +276,8 @@ def threshold(
     rules: ThresholdRules | None = None,
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
-    """Return the score from which a system should answer, chosen on half of the queries and tested on the other half.
+    """Return the lowest confidence at which a system should answer, chosen on half of the queries, tested on
+    the other.
 
     measure: reported for the answerable queries.
     unanswerable: queries to count as unanswerable although nothing is judged for them.

@@ -1,5 +1,4 @@
-"""Systems: from a corpus and queries to a run. `__init__.pyi` lists the names; each is imported when it is
-used.
+"""Systems: from a corpus and queries to a run; `__init__.pyi` lists the names, each imported when it is used.
 
 Every name of a system or re-ranker in an expression, as dense in `dense("minilm")`, is an attribute too.
 """

@@ -1,28 +1,30 @@
-"""Composition: first >> reranker, filtered(...), and plain functions and objects as systems."""
+"""Systems joined: first >> reranker, filtered(...), and plain functions and objects as systems."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir import datasets
 from weir.algorithms import algorithm
-from weir.argument_types import checked, named_arguments
+from weir.argument_types import checked, named_arguments, shown_value, with_article
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentMasks, parse_filter
 from weir.core.query_metadata import QueryMetadata
 from weir.core.run import Run
 from weir.core.strings import Float64
-from weir.datasets.load import filtered
 from weir.errors import BadRanking, BadValue
-from weir.models.encoder import BeirEncoder, QueryDocumentEncoder, TextsEncoder, as_encoder
+from weir.files.frames import frame_columns
+from weir.models.protocols import BeirEncoder, QueryDocumentEncoder, TextsEncoder
 from weir.registry import Identity
-from weir.systems.composite import asked_depth, open_parts, run_of_answer, shelf_of
+from weir.systems.composite import PLAIN, asked_depth, open_anew, open_parts, run_of_answer, shelf_of
+from weir.systems.own_copies import own_copy
 from weir.systems.protocol import (
     ANSWERS,
     IN_MEMORY,
@@ -43,9 +45,14 @@ from weir.systems.protocol import (
     check_k,
     described_depth,
     index_repr,
+    no_parts,
+    searches_once_indexed,
 )
-from weir.systems.rerank.reranking import RerankingSearcher, has_candidates, rerank_room
 from weir.systems.restricted import asked_further, restricted_search
+
+if TYPE_CHECKING:
+    from weir.systems.dense_search import VectorEncoder
+    from weir.systems.rerank.reranking import RerankingSearcher
 
 # ----------
 # Functions and objects as systems and re-rankers. They take and return dicts, lists and texts; composite.py checks what
@@ -63,8 +70,9 @@ ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
 T = TypeVar("T")
 EncoderLike: TypeAlias = QueryDocumentEncoder | BeirEncoder | TextsEncoder
 BeirObject: TypeAlias = "BeirSearch | BeirRetrieval"
+AnyEncoder: TypeAlias = "EncoderLike | VectorEncoder"
 SystemLike: TypeAlias = (
-    "str | Retriever | Callable[..., object] | SearchObject | IndexObject | BeirObject | EncoderLike"
+    "str | Retriever | Callable[..., object] | SearchObject | IndexObject | BeirObject | AnyEncoder"
 )
 """The arguments of `as_system` and `parse_system`."""
 
@@ -80,7 +88,7 @@ class SearchObject(Protocol):
 
 @runtime_checkable
 class IndexObject(Protocol):
-    """An object that must `index` the documents before it can search."""
+    """An object that must `index` {document id: title and text} before it can search."""
 
     def index(self, documents: dict[str, str]) -> object:
         """Index {document id: title and text}; returns the searching object, or None for itself."""
@@ -89,7 +97,7 @@ class IndexObject(Protocol):
 
 @runtime_checkable
 class BeirSearch(Protocol):
-    """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents with the queries."""
+    """An object with BEIR's search(corpus, queries, top_k, ...), which takes all documents with each call."""
 
     def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
         """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
@@ -98,7 +106,7 @@ class BeirSearch(Protocol):
 
 @runtime_checkable
 class BeirRetrieval(Protocol):
-    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval, which knows how deep it searches."""
+    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval, which decides its depth itself."""
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
         """Return rankings {query id: {document id: score}}."""
@@ -109,19 +117,7 @@ BEIR_SIMILARITY = "cos_sim"
 """Passed to a search of BEIR's form that requires a score_function: the default of BEIR's EvaluateRetrieval."""
 
 
-@dataclass(frozen=True, eq=False)
-class _BeirCall:
-    method: Callable[..., object]
-    takes_k: bool
-    further: dict[str, str]
-
-    def __call__(self, corpus: dict[str, dict[str, str]], queries: dict[str, str], k: int) -> object:
-        deep = {"top_k": k} if self.takes_k else {}
-        return self.method(corpus, queries, **deep, **self.further)
-
-
-def _beir_search(given: object) -> _BeirCall | None:
-    """Return the search of an object whose method takes (corpus, queries, ...), None of any other."""
+def _beir_search(given: object) -> Callable[..., object] | None:
     for method in (getattr(given, "search", None), getattr(given, "retrieve", None)):
         if not callable(method):
             continue
@@ -133,19 +129,22 @@ def _beir_search(given: object) -> _BeirCall | None:
             similarity = parameters.get("score_function")
             needed = similarity is not None and similarity.default is similarity.empty
             further = {"score_function": BEIR_SIMILARITY} if needed else {}
-            return _BeirCall(method, "top_k" in parameters, further)
+            if "top_k" in parameters:
+                return lambda corpus, queries, k: method(corpus, queries, top_k=k, **further)
+            return lambda corpus, queries, k: method(corpus, queries, **further)
     return None
 
 
 @runtime_checkable
 class PairPredictor(Protocol):
-    """A model of pairs, such as CrossEncoder of sentence-transformers."""
+    """A model that scores pairs of texts, such as CrossEncoder of sentence-transformers."""
 
     def predict(self, pairs: list[tuple[str, str]]) -> object:
         """Return a score for each (query text, document text)."""
         ...
 
 
+@searches_once_indexed
 @dataclass(frozen=True)
 class FunctionSystem:
     """A function, or an object with `search`, as a system."""
@@ -163,21 +162,17 @@ class FunctionSystem:
         return then(self, reranker)
 
     def describe(self) -> dict[str, object]:
-        """Return its name and version; without a version, an entry valid in this process only."""
+        """Return name and version. Without a version, the description is valid in this process only."""
         return {"system": "object", **self.identity.describe()}
-
-    def components(self) -> tuple[Component, ...]:
-        return ()
 
     def keeps_documents(self) -> bool:
         return not isinstance(self.answer, IndexObject)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return the searcher, after an IndexObject has indexed the documents; raises BadRanking if it cannot
-        search.
-        """
-        searcher: object = self.answer
+        """Return the searcher: a copy of the object for this corpus (`own_copy`), after letting an IndexObject
+        index the documents; raises BadRanking if it cannot search."""
+        searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
             return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
         if isinstance(searcher, IndexObject):
@@ -189,9 +184,8 @@ class FunctionSystem:
             raise BadRanking(f"index made a {type(searcher).__name__} without search(queries, k)")
         return FunctionSearcher(str(self), corpus, searcher)
 
-    def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
-        """Return the searcher after indexing again, since a function's index is not stored."""
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +233,7 @@ class FunctionReranker:
         return behind(self, first)
 
     def describe(self) -> dict[str, object]:
-        """Return its name, depth and view, and a version or this process's session."""
+        """Return name, depth, view and version. Without a version, the description is valid in this process only."""
         own = {"reranker": "object", **described_depth(self.depth), "document": VIEW}
         return own | self.identity.describe()
 
@@ -277,15 +271,15 @@ class FunctionScorer:
         return Costs()
 
 
+@searches_once_indexed
 @dataclass(frozen=True)
 class Pipeline:
-    """A system whose first documents a re-ranker re-orders.
+    """A system whose results a re-ranker re-orders.
 
-    The first `reranker.depth` documents of each ranking are scored; by default DEPTH of them, or all
+    Only the first `reranker.depth` documents of each ranking are scored, by default DEPTH of them, or all
     candidates of a CandidateSource (pool, stored run, fusion) or of the collection. The others follow in
-    order: the i-th scores i steps below the lowest new score, a step being 1, or 2**-20 of that score if
-    larger. The query's own document does not count towards the depth. Raises BadValue for a part of another
-    type.
+    their order, with scores that fall in steps of 1 (or 2**-20 of the lowest new score, if larger). The
+    query's own document does not count towards the depth. Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -306,6 +300,8 @@ class Pipeline:
         return then(self, reranker)
 
     def describe(self) -> dict[str, object]:
+        from weir.systems.rerank.reranking import has_candidates
+
         candidates = {"candidates": algorithm("candidates")} if has_candidates(self) else {}
         whole = bool(candidates) and self.reranker.depth is None
         return {
@@ -324,11 +320,15 @@ class Pipeline:
         return isinstance(self.first, CandidateSource) and self.first.is_drawn()
 
     def components(self) -> tuple[Component, ...]:
+        from weir.systems.rerank.reranking import rerank_room
+
         by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
         return (Component(self.first, "run", depth=partial(rerank_room, self)), *by)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
+        from weir.systems.rerank.reranking import RerankingSearcher
+
         shelf = shelf_of(context)
         first = shelf.answers(self.first, corpus, context.for_part(0, 2))
         scorer: Scorer = self.reranker.ready(corpus, replace(context.for_part(1, 2), shelf=shelf))
@@ -349,32 +349,57 @@ def then(first: Retriever, reranker: object) -> Pipeline:
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return first >> reranker for a system, function or object as `first`; raises BadValue for other values."""
+    """Return first >> reranker, where `first` may be a function or object; raises BadValue for anything else."""
     return Pipeline(as_system(first), reranker)
 
 
 @checked
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
-    """Return a function, object or encoder as a system; see `weir.system` for parameters. Raises BadValue."""
+    """Return a function, object or encoder as a system.
+
+    name: the printed name, by default the name of the function or the object's class.
+    version: identifies it for stored results; without one, results are computed again in each process.
+
+    Raises BadValue for anything else.
+    """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Retriever):
         return _unchanged(given, name, version)
     if isinstance(given, Reranker):
         raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
+    if is_encoder(given):
+        return _unchanged(SYSTEMS.get("dense")(given), name, version)
     if isinstance(given, EncoderLike) and not isinstance(
         given, (str, SearchObject)
     ):  # texts have an `encode` too
+        from weir.models.encoder import as_encoder
+
         return SYSTEMS.get("dense")(as_encoder(given, name=name, version=version))
     if isinstance(given, (SearchObject, BeirRetrieval)) and _beir_search(given):
         return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
     if isinstance(given, SearchObject) or callable(given):
         return FunctionSystem(given, _identity(given, name, version, FunctionSystem.adapter))
+    if isinstance(given, (Mapping, Run)) or frame_columns(given) is not None:
+        raise BadValue(
+            f"found a value {shown_value(given)} as a system, which searches; rankings are scored by "
+            "weir.evaluate(qrels, rankings), and compared by weir.compare(qrels, {name: rankings, ...})"
+        )
     raise BadValue(
         f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
         "object with search(queries, k), BEIR's search(corpus, queries, top_k) or encode(texts); a name goes into "
         "weir.system(...), a function that encodes into weir.Dense(...)"
     )
+
+
+def is_encoder(given: object) -> bool:
+    """Return True for an encoder of Weir, such as `weir.encoder(model)`, which as a system is `dense` of it."""
+    if isinstance(given, PLAIN) or callable(given):
+        return False
+    from weir.models.encoder import Encoder, ObjectEncoder
+    from weir.models.hosted import Hosted
+
+    return isinstance(given, (Encoder, Hosted, ObjectEncoder))
 
 
 @checked
@@ -383,13 +408,15 @@ def as_reranker(
 ) -> Reranker:
     """Return a function or object as a re-ranker; a re-ranker is returned unchanged.
 
-    given: a function (query texts, document texts) -> scores, aligned, called with all candidates of a query,
-        or an object with predict(pairs).
-    depth: documents scored in each ranking, None for 100, or for all candidates.
-    name: its printed name, by default that of the function or the object's class.
-    version: identifies it in stage keys. Without one, scores are computed again in each process.
+    given: a function (query texts, document texts) -> scores, called once for all candidates of a query, or
+        an object with predict(pairs).
+    depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A re-ranker
+        keeps its own.
+    name: its printed name, by default the name of the function or the object's class.
+    version: identifies it for stored results. Without one, scores are computed again in each process.
 
-    Raises BadValue for anything else.
+    Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside a
+    re-ranker.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
@@ -397,6 +424,12 @@ def as_reranker(
         return _unchanged(given, name, version)
     if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
         return FunctionReranker(given, _identity(given, name, version, FunctionReranker.adapter), depth)
+    if isinstance(given, Retriever) or is_encoder(given) or isinstance(given, EncoderLike):
+        own = given if isinstance(given, Retriever) else as_system(given)
+        raise BadValue(
+            f"a re-ranker follows >>, and {own} is a system; to re-rank by its scores write >> "
+            f"weir.systems.score(...), in a text >> score({own})"
+        )
     raise BadValue(
         f"a re-ranker follows >>, such as weir.Cross(...) or a function of pairs; {_in_message(given)} is not one"
     )
@@ -421,8 +454,7 @@ def _in_message(value: object) -> str:
     if isinstance(value, (Retriever, Reranker, Sequence, int, float, type(None))):
         text = str(value) if isinstance(value, (Retriever, Reranker)) else repr(value)
         return text[:SHOWN_CHARACTERS]
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+    return with_article(type(value).__name__)
 
 
 # ----------
@@ -435,9 +467,9 @@ def _in_message(value: object) -> str:
 class Filtered:
     """Rank only documents that fit a filter, as if the other documents were removed before the cut at k.
 
-    Statistics such as document frequencies still count all documents. Programs and servers are asked ever deeper, to
-    10,000 results at most, with a warning of queries left with fewer than k. Filters of queries apply too. Raises
-    BadValue.
+    Statistics such as document frequencies still count all documents. Programs and servers are asked for more
+    and more results, 10,000 at most, with a warning of queries left with fewer than k. Filters of queries
+    apply too. Raises BadValue for an invalid filter.
     """
 
     system: Retriever
@@ -481,17 +513,20 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries with fewer permitted documents: only documents that fit a filter, bool[documents]."""
+    """Return the queries, with only documents permitted that also fit.
+
+    fitting: bool[documents].
+    """
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
-        metadata = filtered(queries, corpus).metadata or metadata
+        metadata = datasets.load.filtered(queries, corpus).metadata or metadata
     permitted = metadata.permitted or DocumentMasks.every(corpus.ids, len(queries))
     return replace(queries, metadata=replace(metadata, permitted=permitted.restricted_to(fitting)))
 
 
 @dataclass(frozen=True, eq=False)
 class FilteredSearcher:
-    """Searches an index of all documents and returns only documents that a filter permits."""
+    """Searches an index of all documents, but returns only documents that fit a filter."""
 
     system: Filtered
     corpus: Corpus
@@ -501,7 +536,10 @@ class FilteredSearcher:
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:
-        """The documents that the filter permits, bool[documents]; raises as `DocumentFilter.mask`."""
+        """The documents that the filter permits, bool[documents].
+
+        Raises UnknownName for an unknown field, BadValue for a value of another kind than its field.
+        """
         return parse_filter(self.system.filter).mask(self.corpus)
 
     @checked
@@ -511,8 +549,7 @@ class FilteredSearcher:
         run = restricted_search(self.searcher, queries, k, context)
         return replace(run, name=str(self.system))
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
+    search_restricted = search
 
     def nested(self, queries: Queries, k: int) -> bool:
         return isinstance(self.searcher, NestedSearcher) and self.searcher.nested(queries, k)

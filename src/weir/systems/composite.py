@@ -1,4 +1,4 @@
-"""Calls of other people's systems with checks, and the parts of composite systems."""
+"""Checked calls of other people's systems, and the parts of composite systems."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from weir.argument_types import with_article
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
@@ -45,9 +46,10 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """Return the index of a corpus by any system.
+    """Return the index of a corpus by a system.
 
-    Raises PluginError, with its name, if it fails with anything but a WeirError or returns no searcher.
+    Raises PluginError, with the system's name, if it fails with another error than a WeirError or returns no
+    searcher.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -68,13 +70,13 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """Return a searcher's checked rankings of the permitted documents, for each query in order.
+    """Return a searcher's rankings of the permitted documents, checked, one for each query in order.
 
-    who, collection: for messages.
-    beyond: see Context.
+    who, collection: names of system and collection, for messages.
+    beyond: number of the k results that are asked only to see which documents follow the cut.
 
-    Raises PluginError, with system, collection and queries, for other errors and answers; ServiceError and
-    BadRanking name them too.
+    Raises PluginError, with system, collection and queries, for any error of the searcher that is no
+    WeirError and for an answer of another type; ServiceError and BadRanking name them too.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -86,7 +88,9 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """Return a re-ranker's finite score of each candidate, float64.
+    """Return a re-ranker's finite score of each candidate, float64[candidates].
+
+    who: the re-ranker's name, for messages.
 
     Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
     of scores or one that is not finite.
@@ -139,8 +143,7 @@ def _request_text(queries: Queries) -> str:
 def _type_name(value: object) -> str:
     if value is None:
         return "nothing"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return with_article(type(value).__name__)
 
 
 def _run_flaw(run: object, queries: Queries) -> str:
@@ -158,11 +161,11 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return a function's answer as a run; it may have any form that `weir.evaluate` takes except a path, or be a list
-    of rankings.
+    """Return a function's answer as a run.
 
-    Raises BadRanking, with the query, for an unasked query, an unknown or repeated document, and a bad score;
-    PluginError for another type.
+    answer: in any form that `weir.evaluate` takes except a path, or a list of rankings.
+    Raises BadRanking, with the query, for queries that were not asked, unknown or repeated documents, and
+    scores that are no finite numbers. Raises PluginError for an answer of another type.
     """
     from weir.files.frames import run_from  # the readers of files come with it
 
@@ -189,14 +192,15 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers for the documents in answers; without a collection's documents (NO_DOCUMENTS) every identifier
-    gets one."""
+    """The numbers of the documents in answers. Without documents in the collection, every identifier gets a
+    number."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the number of each document in `ids`, int32[names]; -1 for one that the collection does not have."""
+        """Return the position of each document in `ids`, int32[names]; -1 for a document that the collection
+        does not have."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -213,24 +217,24 @@ UNKNOWN = ("refuse", "drop")
 
 
 def check_unknown(name: str, value: object) -> None:
-    """Raise BadValue unless the treatment of unknown documents is one of UNKNOWN."""
+    """Raise BadValue unless `value` is one of UNKNOWN, the treatments of unknown documents."""
     if value not in UNKNOWN:
         raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
 
 
 def described_unknown(unknown: str) -> dict[str, object]:
-    """Return the entry of a description, {} for "refuse"."""
+    """Return the entry about unknown documents in a system's description; {} for "refuse"."""
     return {} if unknown == "refuse" else {"unknown": unknown}
 
 
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (the rows whose documents the collection has, a sentence on the other rows or "").
+    """Return (rows whose documents the collection has, a sentence on the other rows or "").
 
-    doc: document numbers, -1 for unknown ones.
-    names: returns the identifier of a row's document.
-    unknown: one of UNKNOWN, "" for a system without this setting.
+    doc: document numbers, -1 for unknown documents.
+    names: function that returns the identifier of a row's document.
+    unknown: treatment of unknown documents, one of UNKNOWN; "" for a system without this setting.
     hint: advice for the message.
 
     Raises BadRanking for unknown documents unless they are dropped.
@@ -263,7 +267,7 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf that keeps each part's index in a folder, or in memory."""
+    """A Shelf that keeps the index of each part in a folder, or in memory."""
 
     at: Path | None = None
     """None for memory."""
@@ -297,17 +301,31 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf of indexes; without one, a new shelf in the context's folder or in memory."""
+    """Return the context's store of parts' indexes, or a new one in the context's folder or in memory.
+
+    build: a missing index may be built.
+    """
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the index of a composite system from its parts' indexes; raises StoreError if one is damaged."""
+    """Return the index of a system that contains others, from the stored indexes of its parts.
+
+    Raises StoreError if one is damaged.
+    """
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
+def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
+    """Return a new searcher of a system that stores no index."""
+    return system.index(corpus, context)
+
+
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system with its encoders' prompts for a collection; `instruction` is the collection's, or ""."""
+    """Return a system with its encoders' prompts set for a collection.
+
+    instruction: the collection's, "" for none.
+    """
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -316,7 +334,6 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
 
 
 def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[object, object], bool]) -> T:
-    """Return a system, or a tuple of parts, with `change` applied to each part; the same object if nothing changes."""
     if isinstance(system, tuple):
         return cast(T, tuple(map(change, system)))
     if not (is_dataclass(type(system)) and isinstance(system, (Retriever, Reranker))):
@@ -329,9 +346,9 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems with equal unversioned objects sharing one session, and therefore stored results.
+    """Return the systems, in which equal objects share one session, and therefore stored results.
 
-    Raises BadValue for two objects of the same kind and name.
+    Only objects without a version have a session. Raises BadValue for two objects of the same kind and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     firsts: dict[tuple[type, str], Identity] = {}
@@ -360,7 +377,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """Yield a system or re-ranker, then the systems within it, at any depth."""
+    """Yield a system or re-ranker and all systems within it, at any depth."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):
@@ -370,7 +387,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with files replaced by the titles that they declare; "" if none declares one."""
+    """Return a system's name with each settings file's name replaced by the title in it; "" if none has a title."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -380,13 +397,13 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """Return the entry for the depth of remote parts in a description, {} without such parts."""
+    """Return the entries of a system's description for the depth of its remote parts; {} without such parts."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:
-    """Return the views and fields that a system reads."""
+    """Return the fields, and views such as "title text", that a system reads."""
     read = (part.fields_read() for part in parts_of(system) if isinstance(part, FieldReader))
     return tuple(field for some in read for field in some)
 

@@ -58,7 +58,7 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval over an encoder, with the settings of `dense`. Raises UnknownName or BadValue."""
+    """Dense retrieval by an encoder, with the settings of `dense`. Raises UnknownName or BadValue."""
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -78,7 +78,7 @@ class DenseRetriever:
 
     @property
     def between(self) -> str:
-        """The characters that join title and text before encoding."""
+        """Text that joins title and text before encoding."""
         if self.separator is None and isinstance(self.encoder, ObjectEncoder) and self.view == VIEW:
             return self.encoder.separator
         card = find_card(self.encoder.model) if isinstance(self.encoder, Encoder) else None
@@ -113,12 +113,15 @@ class DenseRetriever:
     share_encoder = encoded.share_encoder
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of encoding blocks; 1 for objects, APIs and several devices."""
+        """Return the number of blocks in which documents are encoded; 1 for objects, APIs and several devices."""
         whole = not isinstance(self.encoder, Encoder) or len(devices(settings().device)) > 1
         return 1 if whole else encoded.encoding_blocks(self, documents)
 
     def document_encoding(self, loaded: LoadedEncoder) -> DocumentEncoding:
-        """Return how vectors of documents are made on one device; an object's without a version stay in memory."""
+        """Return how document vectors are made on one device and where they are stored.
+
+        Vectors of an object without a version stay in memory.
+        """
         about, home = _about(self.encoder, loaded, "document"), settings().home / "vectors"
         encode: Encode = partial(loaded.encode, kind="document")
         blocks = EncodingBlocks()
@@ -130,7 +133,7 @@ class DenseRetriever:
         return DocumentEncoding(store, encode, blocks, full, in_memory=session_only(about))
 
     def encoded_queries(self, loaded: LoadedEncoder, queries: Queries) -> Float32:
-        """Return the vectors of queries, see `query_vectors`."""
+        """Return the vectors of queries, float32[queries, d]."""
         return query_vectors(self.encoder, loaded, queries)
 
     @checked
@@ -160,8 +163,6 @@ class DenseRetriever:
 
 @dataclass(frozen=True, eq=False)
 class _Vectors:
-    """Documents as vectors, compared by dot product."""
-
     system: DenseRetriever
     ids: Ids
     stored: StoredRows
@@ -199,7 +200,7 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d], stored only for an API."""
+    """Return the vectors of queries, float32[queries, d]. Vectors from an API are stored."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -249,27 +250,29 @@ def dense(
     dimensions: int | None = None,
     key: str | None = None,
 ) -> DenseRetriever:
-    """Rank by the vectors of an encoder, exactly or by an approximate index; None leaves a setting to the model.
+    """Rank by the vectors of an encoder, exactly or by an approximate index. None leaves a setting to the
+    model.
 
-    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API; in Python also
-        an object with encode(texts) or a function of texts, whose vectors are stored if weir.encoder gives it a
-        version.
+    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API; in
+        Python also an object with encode(texts) or a function of texts, whose vectors are stored if
+        weir.encoder gives it a version.
     pooling: mean, cls, last or max, or own for an ONNX graph with one vector per text.
     similarity: dot, or cosine, which scales vectors to length 1.
     query_prompt: text before each query, "" for none. {task} in it is the collection's instruction.
     document_prompt: text before each document, like query_prompt.
     max_length: tokens of a document at most.
     max_query: tokens of a query at most.
-    dtype: least precision to compute in, fp32, bf16, fp16 or int8.
+    dtype: lowest precision to compute in, fp32, bf16, fp16 or int8.
     engine: openvino, torch or transformers, or auto, which follows a fixed rule.
     batch_tokens: tokens of a batch, 0 to suit the device.
     store: format of stored vectors, fp32, fp16, bf16, int8 or binary. Scores are computed in full precision.
-    view: the encoded part of a document.
-    separator: between title and text, None for the card's, else a space. BEIR's encode_corpus then gets them apart.
+    view: fields of a document that are encoded.
+    separator: text between title and text, None for the model's usual one. With None, an object with BEIR's
+        encode_corpus gets them apart.
     index: None to search exactly, or an index of FAISS by its factory name ("HNSW32", "IVF1024,PQ48").
-    effort: how much of the index a query looks at, 0 for the library's default.
-    base: address of an API up to the version.
-    dimensions: requested from an API.
+    effort: how much of the index a query visits, 0 for the library's default.
+    base: URL of an API up to its version.
+    dimensions: length of the vectors requested from an API.
     key: environment variable with an API's key.
     Raises UnknownName or BadValue.
     """
@@ -291,9 +294,9 @@ def dense(
 
 
 def encoder_of(model: object, given: Mapping[str, object] | None = None) -> VectorEncoder:
-    """Return the encoder of a model; raises BadValue for a setting that does not apply.
+    """Return the encoder of a model; raises BadValue for a setting that does not apply to it.
 
-    given: settings by name; one equal to the default of `dense` counts as not given.
+    given: settings by name; a setting equal to the default of `dense` counts as not given.
     """
     usual = {f.name: f.default for f in fields(Encoder)}
     changed: dict[str, Any] = {n: value for n, value in (given or {}).items() if value != usual.get(n)}

@@ -1,9 +1,8 @@
-"""The common part of systems over encoded texts: texts are encoded once, and a search compares encoded
-queries.
+"""Common parts of systems that encode texts once and compare encoded queries with encoded documents.
 
-`dense_search.py` and, in `plugins/encoders`, `learned_sparse.py` and `late_interaction.py` say how texts are
-encoded and compared. Documents become rows of a store (`vectors/store.py`), an index lists its rows, and a
-searcher answers.
+`dense_search.py` and, in `plugins/encoders`, `learned_sparse.py` and `late_interaction.py` define how texts
+are encoded and compared. Encoded documents are rows of a store (`vectors/store.py`). An index is a list of
+row numbers.
 """
 
 from __future__ import annotations
@@ -80,8 +79,6 @@ class _System(Protocol[L, Q_co]):
 
 
 class _Documents(Protocol[Q_contra]):
-    """Encoded documents, ready for comparison with encoded queries."""
-
     @property
     def stored(self) -> StoredRows | None: ...  # what the index refers to; None if it holds all itself
 
@@ -101,7 +98,7 @@ class _Documents(Protocol[Q_contra]):
 
 
 def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
-    """Return the fields of a document that are encoded, as one view such as "title text"."""
+    """Return the fields of a document that are encoded, as a view such as "title text"."""
     return (system.view,)
 
 
@@ -111,12 +108,12 @@ def fetch(system: _System[Any, Any]) -> None:
 
 
 def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
-    """Return the number of blocks of documents that are encoded together."""
+    """Return the number of blocks in which the documents are encoded."""
     return -(-documents // system.batch_texts[declared_kind(settings().device)])
 
 
 def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
-    """Return a function that encodes a share of the documents into a store in a folder, with the encoder loaded."""
+    """Load the encoder; return a function that encodes a share of the documents into a store in a folder."""
     how = system.document_encoding(system.encoder.load(settings().device))
     texts = partial(texts_of, view=system.view, between=system.between)
     return stores.share_encoder(how.store, texts, how.encode, how.blocks, how.full)
@@ -128,7 +125,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """The way in which a loaded encoder makes and stores rows of documents."""
+    """How a loaded encoder makes rows from documents and where it stores them."""
 
     store: RowStore
     encode: Encode
@@ -140,12 +137,16 @@ class DocumentEncoding:
 
 
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
-    """Return the texts of documents that are encoded; `between` joins title and text."""
+    """Return the texts of documents as an encoder gets them.
+
+    view: fields of a text, such as "title text".
+    between: characters between title and text.
+    """
     return TextSource(len(corpus), partial(corpus.view, view, separator=between), corpus.ids.__getitem__)
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode the documents that are not stored; return (rows of all documents, number of rows that were stored
+    """Encode the documents whose rows are not stored; return (rows of all documents, number that were stored
     before)."""
     store = how.store
     if how.in_memory:
@@ -173,7 +174,8 @@ def write_rows(
 ) -> None:
     """Write an index into the folder `at`: the numbers of its documents' rows in the store.
 
-    write: writes the rest of the index into a folder, and returns further facts.
+    rows: the rows of all documents.
+    write: writes the rest of the index into a folder, and returns facts for its record.
     """
     facts: dict[str, object] = {"format": FORMAT, "system": str(system), "store": store.folder.name}
     facts |= {"width": store.row_bytes} if store.row_bytes else {}
@@ -187,9 +189,10 @@ def write_rows(
 def open_rows(
     system: _System[Any, Any], corpus: Corpus, at: Path, codec: str, needed: bool = True
 ) -> StoredRows | None:
-    """Return the rows listed by the index in the folder `at`; None if the store lost them and they are not `needed`.
+    """Return the rows that the index in the folder `at` lists.
 
-    Raises StoreError for a damaged index and for lost rows, BadValue for the index of another corpus.
+    needed: raise StoreError if the store no longer has them; otherwise return None.
+    Raises StoreError for a damaged index, BadValue for the index of another corpus.
     """
     try:
         facts = open_folder(at, "index.json")
@@ -236,7 +239,7 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries; none may be empty."""
+        """Return the encoded queries; every text must be nonempty."""
         return self.system.encoded_queries(self.loaded, queries)
 
     @checked
@@ -252,13 +255,13 @@ class EncodedSearcher(Generic[L, Q, D]):
         return Run(queries.ids, self.corpus.ids, offsets(count), doc, score, str(self.system))
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """Return the k best permitted documents; if every document has a score, candidates alone are scored."""
+        """Return the k best permitted documents. If every document has a score, only candidates are scored."""
         if not self.documents.scores_all(k):
             return deepened(self, queries, k, context)
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, with the same bits as `search`.
+        """Return each candidate's score, with the same bits as `search`, float64[candidates].
 
         An empty query or document gives LOWEST_SCORE, or 0 if terms are compared.
         """
@@ -269,9 +272,9 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.documents.nested(k)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean share of the exact k best that is missed.
+        """Return the mean share of the exact k best documents that the search misses.
 
-        Raises BadValue for an exact search, without a query that has text, and if the full vectors are gone.
+        Raises BadValue for an exact search, if no query has text, and if the full vectors are gone.
         """
         filled = queries.take(with_text(queries))
         lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
@@ -294,5 +297,5 @@ class EncodedSearcher(Generic[L, Q, D]):
 
 
 def with_text(queries: Queries) -> Int64:
-    """Return the numbers of queries that have a text."""
+    """Return the numbers of queries that have a text, int64."""
     return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)

@@ -1,4 +1,4 @@
-"""Names of systems and grids, parsed as bounded syntax trees, which are never evaluated."""
+"""Names of systems and grids, parsed with bounds and never evaluated."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ T = TypeVar("T")
 def parse_system(text: str) -> Retriever:
     """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for an unknown system or setting; BadValue for malformed text, a setting repeated or
-    out of range, and too long or deep a text.
+    Raises UnknownName for an unknown system or setting, BadValue for malformed, too long or too deeply nested
+    text, and for a setting that is repeated or out of range.
     """
     tree = expression_tree(text)
     if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
@@ -49,8 +49,15 @@ def parse_system(text: str) -> Retriever:
     return _system(tree, text.strip())
 
 
+_SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma may be missing"}
+"""What is said of an error in which Python's parser finds a phrase."""
+
+
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid; raises BadValue as `parse_system`."""
+    """Return the syntax tree of a system or grid.
+
+    Raises BadValue for malformed, too long or too deeply nested text.
+    """
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -60,8 +67,9 @@ def expression_tree(text: str) -> ast.expr:
         tree = syntax_tree(stripped)
         tokens = tokenize.generate_tokens(io.StringIO(stripped).readline) if "#" in stripped else ()
         comment = any(token.type == tokenize.COMMENT for token in tokens)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
-        raise _malformed(stripped) from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError) as error:
+        told = next((hint for part, hint in _SYNTAX.items() if part in str(error)), "")
+        raise _malformed(stripped, told) from None
     if comment:  # which Python leaves out
         mark = "a # outside quotes, which marks a cell of results"
         raise BadValue(f"'{_cut(stripped)}' has {mark}; expected a system such as bm25(k1=1.2, b=0.75)")
@@ -89,11 +97,11 @@ def system(given: object, name: str | None = None, version: str | None = None) -
         are {id: text}, documents {id: title and text}, answers {query id: {document id: score}} or {query id:
         [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
         queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
-    name: its printed name, by default that of the function or the object's class.
-    version: identifies it in stage keys. Without one, results are computed again in each process.
+    name: its printed name, by default the name of the function or the object's class.
+    version: identifies it for stored results. Without one, results are computed again in each process.
 
-    Raises UnknownName and BadValue as `parse_system`, BadValue for anything else and a bad or registered
-    name.
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text, anything else, and a bad
+    or registered name.
     """
     if isinstance(given, str) and name is None and version is None:
         return parse_system(given)
@@ -208,8 +216,8 @@ def _refuse_model(name: str, kind: str) -> None:
     raise BadValue(f"'{name}' is a model, not a {kind}; write {correct}")
 
 
-def _malformed(text: str) -> BadValue:
-    hint = "; in paths write / for \\" if "\\" in text else ""
+def _malformed(text: str, found: str = "") -> BadValue:
+    hint = "; in paths write / for \\" if "\\" in text else found
     if text.startswith(("http://", "https://")):
         hint = '; a server is described in a file: http("search.toml") (docs/retrievers.md)'
     return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){hint}")
@@ -227,9 +235,10 @@ MOST_SYSTEMS = 1024  # that one text stands for
 
 
 def parse_systems(text: str) -> tuple[Retriever, ...]:
-    """Return all systems of a grid, the last values in braces varying fastest.
+    """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
 
-    Raises as `parse_system`, and BadValue for repeated values or systems and more than MOST_SYSTEMS.
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text, repeated values or
+    systems, and more than MOST_SYSTEMS.
     """
     names = single_names(text)
     if len(names) == 1:
@@ -247,7 +256,10 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the texts of a grid's systems without building the systems; raises BadValue as `parse_systems`."""
+    """Return the names of all systems of a grid without making the systems.
+
+    Raises BadValue for malformed text, repeated values or systems, and more than MOST_SYSTEMS.
+    """
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)
@@ -271,7 +283,7 @@ def factorial(
         makes a system or re-ranker, such as weir.BM25.
     settings: values of each setting, for a function.
 
-    Raises BadValue for a setting without values and too many combinations, and errors of making a system.
+    Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
     """
     if isinstance(given, str):
         return parse_systems(given)

@@ -31,12 +31,14 @@ from weir.systems.protocol import (
     check_depth,
     check_k,
     index_repr,
+    searches_once_indexed,
 )
 
 DEPTH = 1000
 """Default number of results taken from each part, or k if larger."""
 
 
+@searches_once_indexed
 @dataclass(frozen=True)
 class Fused:
     """Two or more systems whose rankings are fused.
@@ -79,7 +81,7 @@ class Fused:
 
     @cached_property
     def distinct(self) -> dict[str, Retriever]:
-        """{folder name: system} of the fused systems, equal ones once."""
+        """{folder name: system} of the fused systems; equal systems appear once."""
         return {folder_name(part): part for part in self.parts}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -98,7 +100,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results that each part returns for k fused results."""
+        """Return the number of results taken from each part for k fused results."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked
@@ -134,8 +136,7 @@ class FusedSearcher:
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
+    search_restricted = search
 
     def nested(self, queries: Queries, k: int) -> bool:
         return self.system.part_depth(k + 1) == self.system.part_depth(k)
@@ -144,12 +145,7 @@ class FusedSearcher:
         return Costs.of(dict.fromkeys(self.searchers))
 
 
-def fusion_system(name: str) -> Callable[..., Fused]:
-    """Register a fusion method as a system, `name(system, system, ..., setting=value, depth=None)`, and
-    return it.
-
-    Methods known at import are registered already. The system raises UnknownName for an unknown setting.
-    """
+def _fusion_system(name: str) -> Callable[..., Fused]:
     method = METHODS.get(name)
     keyword, many = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL
     defaults: dict[str, object] = {**method.defaults(), "depth": None}
@@ -170,19 +166,19 @@ def fusion_system(name: str) -> Callable[..., Fused]:
     return build
 
 
-borda = fusion_system("borda")
-combanz = fusion_system("combanz")
-combmax = fusion_system("combmax")
-combmed = fusion_system("combmed")
-combmin = fusion_system("combmin")
-combmnz = fusion_system("combmnz")
-combsum = fusion_system("combsum")
-condorcet = fusion_system("condorcet")
-isr = fusion_system("isr")
-logisr = fusion_system("logisr")
-rbc = fusion_system("rbc")
-rrf: Callable[..., Fused] = fusion_system("rrf")
-wsum = fusion_system("wsum")
+borda = _fusion_system("borda")
+combanz = _fusion_system("combanz")
+combmax = _fusion_system("combmax")
+combmed = _fusion_system("combmed")
+combmin = _fusion_system("combmin")
+combmnz = _fusion_system("combmnz")
+combsum = _fusion_system("combsum")
+condorcet = _fusion_system("condorcet")
+isr = _fusion_system("isr")
+logisr = _fusion_system("logisr")
+rbc = _fusion_system("rbc")
+rrf: Callable[..., Fused] = _fusion_system("rrf")
+wsum = _fusion_system("wsum")
 for _name in METHODS:
     if _name not in SYSTEMS:  # of another distribution
-        fusion_system(_name)
+        _fusion_system(_name)

@@ -1,7 +1,7 @@
 """Protocols of systems and re-rankers, their context and costs, and the registries of their names.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares.
-compose.py adapts objects without these protocols.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares. `compose.py` adapts
+objects without these protocols.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
-from weir.errors import BadValue, StoreError
+from weir.errors import BadValue, NotIndexed, StoreError
 from weir.registry import Registry, check_whole, printed
 from weir.systems import reranker_names, system_names
 
@@ -36,7 +36,7 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """Where a system finds its folder, parts and stored results, and where it reports progress."""
+    """A folder, the store of parts' results, and progress, given to a system that indexes or searches."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -51,7 +51,11 @@ class Context:
     """Number of requested documents that only serve to see what follows the cut."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context of one of several consecutive parts, with its share of progress and no folder."""
+        """Return the context for one of several consecutive parts of the work, with a share of the progress
+        and no folder.
+
+        number: of the part, from 0.
+        """
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -111,10 +115,11 @@ class Costs:
 
 
 def only_time(searcher: object) -> Costs:
-    """Return costs with nothing but time: searches can be repeated and store nothing."""
+    """Return the costs of a searcher that stores nothing and whose searches can be repeated."""
     return Costs(repeatable=True)
 
 
+T = TypeVar("T")
 ANSWERS = 1000
 """Default number of results of a query."""
 
@@ -128,7 +133,7 @@ class Searcher(Protocol):
         ...
 
     def costs(self) -> Costs:
-        """Return the time, bytes and requests that its searches have cost so far."""
+        """Return the time, bytes and requests that searches have cost so far."""
         ...
 
 
@@ -138,7 +143,7 @@ class _HoldsCorpus(Protocol):
 
 
 def index_repr(searcher: object) -> str:
-    """Return a line such as `<BM25Searcher bm25: 80 documents>`: the `__repr__` of an index, whose parts are arrays."""
+    """Return a line such as `<BM25Searcher bm25: 80 documents>`, for `__repr__` of an index."""
     name = getattr(searcher, "system", getattr(searcher, "name", ""))
     holds = searcher
     while not isinstance(holds, _HoldsCorpus):
@@ -149,10 +154,10 @@ def index_repr(searcher: object) -> str:
 
 @runtime_checkable
 class NestedSearcher(Protocol):
-    """A searcher that may find result k + 1 at no extra cost."""
+    """A searcher that may return result k + 1 at no extra cost."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if a search for k + 1 results has the same first k and costs nothing more."""
+        """Return True if the first k of k + 1 results equal the k results, and the search costs nothing more."""
         ...
 
 
@@ -163,10 +168,10 @@ def always_nested(searcher: object, queries: Queries, k: int) -> bool:
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher whose index refers to vectors in a local store, which other machines lack."""
+    """A searcher whose index refers to vectors in this machine's store, which other machines lack."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors for `Context.vectors`; return False if none are needed."""
+        """Write the vectors in the form that `Context.vectors` reads; return False if none are needed."""
         ...
 
 
@@ -176,10 +181,10 @@ ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | No
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode before indexing."""
+    """A retriever whose documents several processes may encode together before indexing."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of encoding blocks, 1 for a single process."""
+        """Return the number of blocks in which documents are encoded; 1 allows a single process only."""
         ...
 
     def share_encoder(self) -> ShareEncoder:
@@ -192,40 +197,40 @@ class Retriever(Protocol):
     """A frozen dataclass that indexes a corpus and prints as its name."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides its rankings, as JSON, for stage keys.
+        """Return everything that decides the rankings, as JSON, to identify stored results.
 
-        That is settings, digests of files, versions and numbers of algorithms, but no threads, paths or
-        times. Nothing is downloaded, loaded or measured. An "engine" that is not installed is None. Raises
+        Includes settings, hashes of files, versions and numbers of algorithms, but no threads, paths or
+        times. Downloads, loads and measures nothing. An "engine" that is not installed is None. Raises
         DownloadError if a checkpoint is missing.
         """
         ...
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Index a corpus in memory or into the context's folder, which appears once complete."""
+        """Index a corpus in memory, or into the context's folder, which appears once complete; return the
+        searcher."""
         ...
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher of the same corpus's index in the context's folder; raises StoreError if it is
-        damaged.
-        """
+        """Return the searcher from the index of this corpus in the context's folder; raises StoreError for a
+        damaged index."""
         ...
 
 
 class Shelf(Protocol):
-    """Where composite systems find the indexes and rankings of their parts, each made once."""
+    """Provides the indexes and rankings of the parts of composite systems, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the system's index: opened if complete, else built."""
+        """Return the system's index, opened if it is complete, else built."""
         ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher of the system, which may read stored rankings."""
+        """Return a searcher of the system, which may read stored rankings instead of searching."""
         ...
 
 
 @dataclass(frozen=True)
 class Component:
-    """A system within another one, and the use that the outer system makes of it."""
+    """A system within another system, with how the outer system uses it."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -241,16 +246,21 @@ class Composite(Protocol):
     """A system made of other systems; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return the systems that it contains; () if none needs an index."""
+        """Return the systems within this one; () if none needs an index."""
         ...
+
+
+def no_parts(system: object) -> tuple[Component, ...]:
+    """Return (): the system contains no other."""
+    return ()
 
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system read from a file that may name it for tables."""
+    """A system that is read from a file, which may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (file in the system's name, name in the file or "")."""
+        """Return (the file, as written in the system's name; the title in that file, or "")."""
         ...
 
 
@@ -260,22 +270,22 @@ class Remote(Protocol):
 
     @property
     def service(self) -> str:
-        """Words that name its server or program in messages, such as "the file x.run"."""
+        """Words that name the server or program in messages, such as "the file x.run"."""
         ...
 
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may search its own documents, and so a collection without documents (NO_DOCUMENTS)."""
+    """A system that may have its own documents and then needs none of the collection's (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if it reads no document of the collection, so that any identifiers are valid."""
+        """Return True if it reads none of the collection's documents, so that any identifiers are valid."""
         ...
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on only some of its settings, so that systems may share it."""
+    """A system whose index depends on some of its settings only, so that several systems may share it."""
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide the index."""
@@ -284,7 +294,7 @@ class Indexed(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that may need a download or extra."""
+    """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
         """Download everything that `describe` needs; raises DownloadError."""
@@ -302,10 +312,10 @@ class Installed(Protocol):
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A part that differs between collections, for example by prompts."""
+    """A part that depends on the collection, for example by prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """Return the system or re-ranker set up for a collection with this instruction, "" for none."""
+        """Return the system or re-ranker set up for a collection with this instruction; "" for none."""
         ...
 
 
@@ -314,7 +324,7 @@ class FieldReader(Protocol):
     """A system or re-ranker that reads fields of documents besides title and text."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the views or fields read, whose contents are part of stage keys."""
+        """Return the views or fields that are read, whose contents then identify stored results too."""
         ...
 
 
@@ -329,14 +339,17 @@ class ApproximateSearcher(Protocol):
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system of candidates, which are all re-ranked unless a depth is named."""
+    """A system that returns candidates. All are re-ranked unless a depth is given."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth that includes all candidates, for k results; None for an ordinary ranking."""
+        """Return the depth that includes all candidates for k results.
+
+        None if the system's results are an ordinary ranking, of which only the first are re-ranked.
+        """
         ...
 
     def is_drawn(self) -> bool:
-        """Return True if the candidates are in random order, which is no ranking."""
+        """Return True if the candidates are in random order, so that the order is no ranking."""
         ...
 
 
@@ -354,17 +367,18 @@ class Scorer(Protocol):
     """Scores of given documents for given queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64 aligned with candidates.doc, in corpus numbers."""
+        """Return each candidate's score, float64[candidates], in the order of candidates.doc, which has the
+        corpus's numbers."""
         ...
 
     def costs(self) -> Costs:
-        """Return the time, bytes and requests that its scoring has cost so far."""
+        """Return the time, bytes and requests that scoring has cost so far."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class TermScores:
-    """The part of documents' scores that a term of the query adds."""
+    """The score that one term of a query adds to each document."""
 
     term: str
     field: str
@@ -384,10 +398,10 @@ class TermScored(Protocol):
 
 @runtime_checkable
 class IndexFree(Protocol):
-    """A retriever that may score documents without an index."""
+    """A retriever that may be able to score documents without an index."""
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer, None if these settings need an index."""
+        """Return a scorer; None if these settings need an index."""
         ...
 
 
@@ -401,11 +415,12 @@ class Reranker(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides its scores; see Retriever.describe."""
+        """Return everything that decides the scores, as JSON, to identify stored results; downloads and loads
+        nothing."""
         ...
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """Return a scorer of a corpus's documents, with indexes from the context's shelf."""
+        """Return a scorer of a corpus's documents; indexes that it needs come from the context's shelf."""
         ...
 
 
@@ -427,7 +442,7 @@ class PromptPlan:
 
 @runtime_checkable
 class Prompting(Reranker, Protocol):
-    """A re-ranker by a language model, with predictable requests."""
+    """A re-ranker by a language model whose number of requests can be estimated before it runs."""
 
     @property
     def service(self) -> str:
@@ -440,64 +455,92 @@ class Prompting(Reranker, Protocol):
         ...
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker for a collection, without an objective if none is known."""
+        """Return the re-ranker set up for a collection, without the collection's objective if none is known."""
         ...
 
     def asked(self) -> dict[str, object]:
-        """Return everything that decides its prompts; systems with equal values share stored answers."""
+        """Return everything that decides its prompts. Systems with equal values share stored answers."""
         ...
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds; `depths` are the candidates of each query, int64[queries]."""
+        """Return upper bounds on prompts and tokens.
+
+        depths: candidates of each query, int64[queries].
+        """
         ...
 
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds from mean lengths; `candidates` is the number of each query's."""
+        """Return upper bounds on prompts and tokens, from mean lengths.
+
+        candidates: number of candidates of each query.
+        document_bytes, query_bytes: mean lengths.
+        """
         ...
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth other than None or 1 to MAX_DEPTH."""
+    """Raise BadValue for a depth other than None and whole numbers from 1 to MAX_DEPTH."""
     if depth is not None:
         check_whole(f"{name}: depth", depth, 1, MAX_DEPTH)
 
 
 def check_k(k: int) -> None:
-    """Raise BadValue if a search is asked for fewer than one result."""
+    """Raise BadValue for a search for fewer than one result."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the depth entries of a re-ranker's description."""
+    """Return the entries of a re-ranker's description: depth, DEPTH for None, and named if DEPTH was given."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
-    """Return an index's folder; raises StoreError without one."""
+    """Return the folder of an index; raises StoreError if the context has none."""
     if context.folder is None:
         raise StoreError("an index is opened in a folder; the context names none")
     return context.folder
 
 
+def searches_once_indexed(system: T) -> T:
+    """Return a class of systems, changed so that `search` on its values raises NotIndexed.
+
+    Anything but a class is returned unchanged.
+    """
+    if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
+        setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
+    return system
+
+
+def _missing(system: object, name: str) -> NoReturn:
+    kind = type(system).__name__
+    if name == "search":
+        raise NotIndexed(
+            f"{kind} has no documents yet to search; write such as system.index(documents).search(queries, k=10)"
+        )
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=system)
+
+
 # A name that no list has may be a fusion method of another distribution, which the module of any fusion registers.
-SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", system_names, lambda: system_names.rrf)
+SYSTEMS: Registry[Callable[..., Retriever]] = Registry(
+    "system", system_names, lambda: system_names.rrf, prepared=searches_once_indexed
+)
 RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_names)
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
-    """Return a system as text: name("first", key=value), or the bare name."""
+    """Return a system as text: name("first", key=value), or the bare name without arguments."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 @checked
 def usage(name: str) -> str:
-    """Return a system or re-ranker with all default settings, as text."""
+    """Return a name of SYSTEMS or RERANKERS with all default settings, as text."""
     builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():

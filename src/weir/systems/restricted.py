@@ -1,7 +1,7 @@
-"""Search for permitted documents only, by a query's candidates, exclusions and filter.
+"""Search for permitted documents only, by each query's candidates, exclusions and filter.
 
-The result is the ranking of all documents without the others, which are removed before the cut at k. Parts of
-a system are restricted too, so that a re-ranker sees only permitted documents.
+The result is the ranking of all documents without the forbidden ones, which are removed before the cut at k.
+Parts of a system are restricted too, so that a re-ranker sees only permitted documents.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 CANDIDATE_DEPTH = 1 << 14
 """First depth if only candidates count."""
 ASKED_DEPTH, MOST_ASKED = 1000, 10_000
-"""First and largest depth of restricted searches with costly calls, such as a server's; servers by default
-return no more.
-"""
+"""First and largest depth of restricted searches with costly calls, such as a server's."""
 GROWTH_FACTOR, ASKED_GROWTH = 8, 2
 """Growth of the depth while documents are lacking; the second for costly calls."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
@@ -37,7 +35,7 @@ BLOCK_ROWS = 1 << 24
 
 @runtime_checkable
 class RestrictedSearcher(Protocol):
-    """A searcher that applies candidates, exclusions and filters of the queries itself."""
+    """A searcher that itself applies the candidates, exclusions and filters of queries."""
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """Return the k best permitted documents of each query."""
@@ -57,7 +55,10 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query; raises BadValue for filters not evaluated."""
+    """Return the k best permitted documents of each query.
+
+    Raises BadValue for filters of queries that have not been evaluated yet.
+    """
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
@@ -74,10 +75,12 @@ def asked_further(
     context: Context = IN_MEMORY,
     depths: tuple[int, int] = (ASKED_DEPTH, MOST_ASKED),
 ) -> Run:
-    """Return the k best permitted documents from a system with costly calls.
+    """Return the k best permitted documents from a system whose calls are costly.
 
-    It is asked for k plus the exclusions, with candidates or filters for at least depths[0]. Queries that
-    lack documents are asked twice as deep, until results end, the service fails, or depths[1] is reached.
+    depths: smallest and largest depth to ask for if queries have candidates or filters.
+
+    Queries with too few permitted documents are asked twice as deep, until no more documents come back, the
+    largest depth is reached, or the service fails: then answers so far count, or ServiceError if there is none.
     Warns (RankingWarning) of queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
@@ -109,7 +112,10 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer documents than asked; `seen` is the search depth as text."""
+    """Warn (RankingWarning) of queries with fewer documents than asked for.
+
+    seen: the depth of the search, as text.
+    """
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
@@ -139,7 +145,7 @@ def _pairs(query: NDArray[np.integer], code: NDArray[np.integer]) -> Int64:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents, searching deeper until k are left or results end."""
+    """Return the k best permitted documents of each query, searching deeper until k are left or results end."""
     free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
@@ -161,9 +167,9 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
 def scored_candidates(
     searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
 ) -> Run:
-    """Return the k best permitted documents, scoring candidates alone and searching for queries without any.
+    """Return the k best permitted documents of each query: of its candidates, if it has some, else by a search.
 
-    The scorer must give the searcher's scores; LOWEST_SCORE drops a document.
+    scorer: scores candidates as the searcher would; one that gets LOWEST_SCORE is left out.
     """
     candidates, _ = _lists(queries)
     if candidates is None:
@@ -182,7 +188,7 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's candidates in seeded random order (core/order.py), scores falling by 1."""
+    """Return each query's candidates in a random order with a fixed seed, with scores that fall by 1."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))
@@ -204,7 +210,6 @@ def _permitted(queries: Queries) -> DocumentMasks | None:
 
 
 def _rarity(queries: Queries) -> int:
-    """Return the largest ratio of all to permitted documents of any query; 1 without filters."""
     permitted = _permitted(queries)
     if permitted is None or not len(permitted):
         return 1
@@ -216,7 +221,6 @@ def _longest(excluded: DocumentLists | None) -> int:
 
 
 def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
-    """Return several runs as one; query numbers -1 are left out."""
     if not parts:
         return Run.of({})
     first = parts[0][1]

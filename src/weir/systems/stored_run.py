@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +15,20 @@ from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
+from weir.files.integrity import content_hash_of
 from weir.files.runs import read_run
 from weir.files.text_files import check_regular, unquoted
 from weir.systems.compose import system_text, then
-from weir.systems.composite import check_unknown, known_rows
+from weir.systems.composite import check_unknown, known_rows, open_anew
 from weir.systems.protocol import (
     ANSWERS,
     IN_MEMORY,
     SYSTEMS,
-    Component,
     Context,
     Costs,
     called,
     index_repr,
+    no_parts,
     only_time,
 )
 from weir.systems.restricted import candidate_rows, note_lacking
@@ -45,7 +44,7 @@ COLLECTION = "{dataset}"
 @named_arguments
 @dataclass(frozen=True)
 class StoredRun:
-    """Rank by a file of rankings in any known format; the key of its stage is a hash of the content and `unknown`.
+    """Rank by a file of rankings in any known format; results are identified by its content, not its name.
 
     A query that is not in the file has no results, with a warning. Raises BadValue for bad settings.
     """
@@ -83,18 +82,15 @@ class StoredRun:
     def is_drawn(self) -> bool:
         return False
 
-    def components(self) -> tuple[Component, ...]:
-        return ()
-
     def keeps_documents(self) -> bool:
         return True
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
-        """Return the searcher of the file; raises FormatError and BadRanking as `read_run`, BadRanking for
-        unknown documents.
+        """Return the searcher of the file.
 
-        No document is unknown to a collection without documents (NO_DOCUMENTS).
+        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents. In a collection
+        without documents (NO_DOCUMENTS) no document is unknown.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -109,8 +105,8 @@ class StoredRun:
         _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
         return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
-    def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
     def _content(self) -> str:
         if COLLECTION in self.path:
@@ -118,16 +114,11 @@ class StoredRun:
         try:
             check_regular(Path(self.path))
             stat = Path(self.path).stat()
-            return _sha256(self.path, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
+            state = stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
+            return content_hash_of(Path(self.path), state)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise FormatError(self.path, reason, "a file of rankings, such as TREC's") from None
-
-
-@lru_cache(maxsize=64)
-def _sha256(path: str, state: tuple[int, ...]) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +142,7 @@ class StoredRunSearcher:
 
         Raises BadRanking if the file has none of the queries, BadValue for k below 1.
         """
-        query = queries.ids.codes(self.run.queries.strings)[self.run.query_of_row()]
+        query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
         if count > 1 and len(missing) == count:
             first = f"such as '{self.run.queries[0]}'" if len(self.run) else "none at all"
@@ -176,13 +167,13 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the file continues after rank k, or no ranking ends in ties there."""
+        """Return True if the file has more than k results for a query, or none of its rankings ends among ties."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
 
     def costs(self) -> Costs:
-        """Return costs without a search time, which Weir did not measure."""
+        """Return costs without a search time, since rankings are only read."""
         return Costs(repeatable=True, measured=False)
 
 
@@ -194,9 +185,9 @@ class StoredRunSearcher:
 @named_arguments
 @dataclass(frozen=True)
 class CandidatePool:
-    """Rank a query's candidates in seeded random order; needs no index and no text.
+    """Rank a query's candidates in a random order with a fixed seed; needs no index and no text.
 
-    Hashes of a fixed seed, query and document decide. Scores fall by 1. A query without candidates has no results.
+    Scores fall by 1. A query without candidates has no results.
     """
 
     __repr__ = system_text
@@ -214,15 +205,12 @@ class CandidatePool:
     def is_drawn(self) -> bool:
         return True
 
-    def components(self) -> tuple[Component, ...]:
-        return ()
-
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> CandidatePoolSearcher:
         return CandidatePoolSearcher(corpus)
 
-    def open(self, corpus: Corpus, context: Context) -> CandidatePoolSearcher:
-        return CandidatePoolSearcher(corpus)
+    components = no_parts
+    open = open_anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +241,5 @@ class CandidatePoolSearcher:
             warnings.warn(RankingWarning(f"pool: {lost}; `k={most}` keeps all"), stacklevel=user_level())
         return whole.top(k)
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
-
+    search_restricted = search
     costs = only_time

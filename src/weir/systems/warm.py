@@ -1,4 +1,4 @@
-"""Kernels of a system, compiled or loaded on tiny documents before times are measured."""
+"""Compiled kernels of a system, made or loaded on tiny documents before times are measured."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from weir.kernels.inverted.postings import (
 from weir.kernels.inverted.search import Impacts, search
 from weir.kernels.jit import check_available, listening
 from weir.kernels.words import regrow
+from weir.models.term_maxima import TermMaxima
 from weir.registry import Registry
 from weir.systems.composite import parts_of
 from weir.systems.lexical.analyzer import analyzers
@@ -48,7 +49,7 @@ def kernel_kinds() -> tuple[str, ...]:
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
-    """Return names of the groups of compiled kernels that a system calls on that many documents."""
+    """Return the names of the groups of compiled kernels that a system calls on so many documents."""
     groups: dict[str, None] = {}
     for part in parts_of(system):
         if isinstance(part, Compiled):
@@ -57,9 +58,9 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
 
 
 def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
-    """Compile or load kernels of these kinds, once in a process; return the seconds taken.
+    """Compile or load kernels of these groups, once in a process; return the seconds taken.
 
-    report: called with a line before a kind is compiled.
+    report: called with a line before a group is compiled.
 
     Raises UnknownName, and MissingExtra without the `run` extra.
     """
@@ -120,6 +121,13 @@ def _learned_search() -> None:
     _search(BlockBounds.of(_PTR, _DOC, _IMPACT, 3), columns)
 
 
+def _term_weights() -> None:
+    rows = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+    maxima = TermMaxima.of(rows, rows[0])
+    if maxima is not None:
+        maxima.of_texts(rows, np.array([1, 3]))
+
+
 def _dense_search() -> None:
     rows = np.linspace(-1, 1, 128 * 16, dtype=np.float32).reshape(128, 16)
     similarities: tuple[Similarity, ...] = ("dot", "cosine")
@@ -149,6 +157,7 @@ OWN: dict[str, Callable[[], None]] = {
     "sparse search": _search,
     "sparse search of many": lambda: _search(BlockBounds.of(_PTR, _DOC, _IMPACT, 3)),
     "learned sparse search": _learned_search,
+    "term weights": _term_weights,
     "dense search": _dense_search,
     "run reading": _read_runs,
 }

@@ -1,4 +1,4 @@
-"""Upper and lower bounds of the lists of an impact index, for skipping in search."""
+"""Upper and lower bounds of the posting lists of an impact index, for skipping in a search."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ class BlockBounds(NamedTuple):
     listed: Int32
     """int32[V]: row of a term with at least 10 postings, or -1."""
     top: Float32
-    """float32[L, 4]: largest impact, and lower bounds of the 10th, 100th and 1,000th largest (0 if there are
-    fewer).
-    """
+    """float32[L, 4]: largest impact, lower bounds of the 10th, 100th and 1,000th largest; 0 if there are fewer."""
     shift: NDArray[np.uint8]
     """uint8[L]: a list is cut into ranges of 2**shift internal numbers; 255 for not cut."""
     base: Int64
@@ -46,12 +44,18 @@ class BlockBounds(NamedTuple):
 
     @staticmethod
     def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds | None:
-        """Return `of`, or None for so few documents that search adds all postings."""
+        """Return the bounds of an impact index; None if documents are so few that a search adds all postings.
+
+        ptr, doc, impact: int64[V+1], int32[P], float32[P].
+        """
         return BlockBounds.of(ptr, doc, impact, n_docs) if n_docs > EXHAUSTIVE_DOCUMENTS else None
 
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds:
-        """Return the bounds of an impact index: int64[V+1], int32[P], float32[P], number of documents."""
+        """Return the bounds of an impact index.
+
+        ptr, doc, impact: int64[V+1], int32[P], float32[P].
+        """
         rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
@@ -79,7 +83,6 @@ def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint
 
 
 def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
-    """Return the smallest ranges with 8 postings on average; 255 for lists too short or sparse."""
     shift = np.full(len(sizes), 255, np.uint8)
     for s in range(MAX_SHIFT, 3, -1):
         fits = (sizes >= _BLOCKED_POSTINGS) & (sizes << s >= _POSTINGS_PER_BLOCK * n_docs)
@@ -91,7 +94,6 @@ def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
 def _fill(
     rows: Int64, ptr: Int64, doc: Int32, impact: Float32, bits: Int32, bounds: BlockBounds, histogram: Int64
 ) -> None:
-    """Fill top, offset and peak; `bits` are the impacts as int32."""
     top, shift, base, offset, peak = bounds.top, bounds.shift, bounds.base, bounds.offset, bounds.peak
     for row in range(len(rows)):
         start, end = ptr[rows[row]], ptr[rows[row] + 1]

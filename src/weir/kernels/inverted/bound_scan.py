@@ -1,4 +1,4 @@
-"""Compiled search by byte bounds: fast upper bounds of all scores, then exact scores of the few candidates."""
+"""Compiled search with byte bounds: fast upper bounds of all scores, then exact scores of the few candidates."""
 
 from __future__ import annotations
 
@@ -59,14 +59,12 @@ class BoundSums(NamedTuple):
 
 @jit
 def _column(acc: Float32, one: Bytes, weight: np.float32) -> None:
-    """Add a term's bounds over a window, document by document."""
     for j in range(np.uint64(len(one))):
         acc[j] += weight * np.float32(one[j])
 
 
 @jit
 def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: np.float32) -> None:
-    """Add the bounds of two terms over a window in one pass."""
     for j in range(np.uint64(len(one))):
         acc[j] += weight * np.float32(one[j]) + also * np.float32(other[j])
 
@@ -75,7 +73,6 @@ def _columns(acc: Float32, one: Bytes, weight: np.float32, other: Bytes, also: n
 def _postings(
     acc: Float32, doc: Int32, impact: Float32, low: int, high: int, weight: np.float32, origin: np.uint64
 ) -> None:
-    """Add a list's contributions; unsigned positions avoid numba's test for negative ones."""
     for p in range(np.uint64(low), np.uint64(high)):
         acc[np.uint64(doc[p]) - origin] += weight * impact[p]
 
@@ -85,7 +82,6 @@ def _add_window(
     postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, begin: int, finish: int,
     n_docs: int, sums: BoundSums,
 ) -> None:  # fmt: skip
-    """Add the bounds of all terms of a query for documents begin..finish-1; `values` are the columns of this window."""
     doc, acc, weight = postings.doc, sums.acc, sums.weight
     origin, waiting = np.uint64(begin), np.int64(-1)
     for i in range(n_terms):
@@ -114,10 +110,11 @@ def _add_window(
 
 @jit
 def _above(kth: float, gap: float, share: float) -> float:
-    """Return the least bound of a document that can be in the top k if k documents have bounds of `kth` or more.
+    """Return the smallest bound with which a document can be in the top k, if k documents have bounds of
+    `kth` or more.
 
-    gap: maximal excess of a bound by quantising.
-    share: maximal relative rounding error.
+    gap: largest amount by which quantising raises a bound.
+    share: largest relative rounding error.
     """
     return (kth * (1.0 - share) - gap) * (1.0 - share)
 
@@ -145,9 +142,10 @@ def _raise(
 
 @jit
 def _prepare(columns: ByteBounds, terms: QueryTerms, n_terms: int, weight: Float32) -> float:
-    """Find each term's column and the weight of its bounds.
+    """Find each term's column and the weight of its bounds; return the largest excess of a bound by
+    quantising.
 
-    Returns the maximal excess of a document's bound by quantising; -1 if float32 cannot bound the numbers.
+    -1 if float32 cannot bound the numbers.
     """
     gap = 0.0
     for i in range(n_terms):
@@ -233,7 +231,6 @@ def _gather(
 
 @jit
 def _write(best: Selection, sums: BoundSums, n: int, k: int, q: int, hits: Hits) -> None:
-    """Write the best k of n exactly scored documents to a query's row of the results."""
     keys, m = best.keys, np.int64(0)
     for i in range(n):
         best.number[0] = np.float32(sums.value[i])
@@ -251,12 +248,16 @@ def search_by_bounds(
     n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Search for queries; return 0, or 1 without searching if a weight is negative or not finite.
+    """Write the best documents of each query to `hits`, and return 0.
 
+    postings, bounds, columns: the index, and upper bounds of its impacts.
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
     sums, best, terms: scratch.
-    left: set for a query with too many candidates, which the other search must answer.
+    left: bool[queries], receives True for a query with too many candidates, which `search_by_postings` must
+        answer.
+
+    Returns 1, without searching, if a weight is negative or not finite.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -1,4 +1,4 @@
-"""Columns of an impact index: one byte for each document and frequent term, an upper bound of the impact."""
+"""Columns of an impact index: for each frequent term a byte for each document, an upper bound of its impact."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ class ByteBounds(NamedTuple):
     def of(
         ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds | None:
-        """Return the columns of an impact index (int64[V+1], int32[P], float32[P]); None if they would not help.
+        """Return the columns of an impact index (int64[V+1], int32[P], float32[P]); None if they would not
+        help.
 
-        kept: makes `values` from the windows, uint8[C, documents] in the same memory each time, and the final shape.
+        kept: stores the windows, uint8[C, documents] each in the same memory, as `values` of the final shape.
         """
         frequent, _ = frequent_terms(ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
@@ -61,7 +62,11 @@ class ByteBounds(NamedTuple):
     def of_terms(
         frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds:
-        """Return the columns of these terms, even if they do not help; arguments as `of`."""
+        """Return the columns of these terms, even if they do not help.
+
+        ptr, doc, impact: int64[V+1], int32[P], float32[P].
+        kept: stores the windows, uint8[C, documents] each in the same memory.
+        """
         step = np.zeros(len(frequent), np.float32)
         _steps(frequent, ptr, impact, step)
         windows, terms, documents = shape = column_shape(n_docs, len(frequent))
@@ -76,7 +81,10 @@ class ByteBounds(NamedTuple):
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
-    """Return (terms with a column, column of each term or -1) from the lengths of the lists."""
+    """Return (terms with a column, column of each term or -1).
+
+    ptr: int64[V+1], offsets of the posting lists.
+    """
     sizes = np.diff(ptr)
     frequent = np.flatnonzero(sizes * _FREQUENT_ONE_IN >= n_docs)
     return frequent, _numbered(frequent, len(sizes))
@@ -108,7 +116,6 @@ def _steps(frequent: Int64, ptr: Int64, impact: Float32, step: Float32) -> None:
 def _fill(
     end: Int64, doc: Int32, impact: Float32, step: Float32, at: Int64, first: int, values: Bytes
 ) -> None:
-    """Fill the window of documents from `first`; `at`, the position in each list, moves to the next window."""
     values[:] = 0
     stop = np.int64(first + values.shape[1])
     for c in range(len(end)):

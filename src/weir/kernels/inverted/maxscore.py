@@ -1,4 +1,5 @@
-"""Compiled search by postings: windows of documents, essential terms, a rising limit. See search.py for the whole."""
+"""Compiled search by postings: windows of documents, essential terms, a rising limit; `search.py` has the
+overview."""
 
 from __future__ import annotations
 
@@ -50,7 +51,6 @@ class WindowSums(NamedTuple):
 def _add(
     doc: Int32, impact: Float32, low: int, high: int, weight: float, acc: Float64, origin: np.uint64
 ) -> None:
-    """Add a list's contributions; unsigned positions, here and below, avoid numba's test for negative ones."""
     for p in range(np.uint64(low), np.uint64(high)):
         acc[np.uint64(doc[p]) - origin] += weight * np.float64(impact[p])
 
@@ -59,7 +59,6 @@ def _add(
 def _add_to_found(
     doc: Int32, impact: Float32, low: int, high: int, weight: float, sums: WindowSums, origin: np.uint64
 ) -> None:
-    """Add a list's contributions to documents whose sum is not 0."""
     acc, bits = sums.acc, sums.bits
     for p in range(np.uint64(low), np.uint64(high)):
         at = np.uint64(doc[p]) - origin
@@ -71,7 +70,6 @@ def _add_to_found(
 def _gather_one(
     doc: Int32, impact: Float32, low: int, high: int, weight: float, bar: float, sums: WindowSums
 ) -> int:
-    """Collect one list's contributions above the bar; return their number."""
     n = 0
     for p in range(np.uint64(low), np.uint64(high)):
         v = weight * np.float64(impact[p])
@@ -84,7 +82,7 @@ def _gather_one(
 
 @jit
 def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
-    """Estimate from at most 64 samples the share of a list's documents whose sum passes the bar."""
+    """Return, estimated from at most 64 samples, the share of a list's documents whose sum passes the bar."""
     step = max(1, (high - low) >> 6)
     seen, passed = 0, 0
     for p in range(low, high, step):
@@ -95,7 +93,6 @@ def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar:
 
 @jit
 def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
-    """Collect the window's sums above the bar in document order and clear it; return their number."""
     acc, bits, cdoc, cval = sums.acc, sums.bits, sums.doc, sums.value
     # Non-negative doubles order as their bits do, and compilers vectorise comparisons of integers.
     acc[width] = bar  # one entry more than there are documents, to read the bar's bits from
@@ -122,7 +119,6 @@ def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
 def _gather_listed(
     doc: Int32, low: int, high: int, origin: np.uint64, bar: float, sums: WindowSums, n: int
 ) -> int:
-    """Collect the sums above the bar of one list's documents and clear them; return the total number."""
     acc, cdoc, cval = sums.acc, sums.doc, sums.value
     for p in range(np.uint64(low), np.uint64(high)):
         at = np.uint64(doc[p]) - origin
@@ -140,7 +136,8 @@ def _look_up(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
     sums: WindowSums, n: int,
 ) -> int:  # fmt: skip
-    """Add term i to the candidates that can still pass the limit and drop the other ones; return the number left.
+    """Add term i to the candidates that can still pass the limit, drop the others, and return the number
+    left.
 
     rest: sum of the bounds of later terms.
     """
@@ -242,12 +239,15 @@ def search_by_postings(
     n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
-    """Search for queries; return 0, or 1 without searching if a weight is negative or not finite.
+    """Write the best documents of each query to `hits`, and return 0.
 
+    postings, bounds: the index, and bounds of its lists.
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
     best: scratch for more than k keys. When it is full, the best k are selected.
     sums, terms, live: scratch.
+
+    Returns 1, without searching, if a weight is negative or not finite.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -93,7 +93,6 @@ def _count_batch(
     out_length: Int64,
     at: int,
 ) -> int:
-    """Write distinct terms and counts of each document from `at`; return the end position."""
     n = at
     for d in range(len(dptr) - 1):
         number = np.int32(first + d)
@@ -120,7 +119,7 @@ def _count_batch(
 class ForwardBuilder:
     """Collects the (term, count) pairs of documents, batch by batch.
 
-    Takes 6 bytes a pair (10 once a count exceeds 65,535) and 8 a document, with no further peak.
+    Memory: 6 bytes for a pair (10 once a count exceeds 65,535) and 8 for a document.
     """
 
     def __init__(self) -> None:
@@ -136,7 +135,7 @@ class ForwardBuilder:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Count the terms of the documents terms[dptr[i]:dptr[i+1]]; return their lengths without dropped terms,
+        """Add documents with the terms terms[dptr[i]:dptr[i+1]]; return their lengths without dropped terms,
         int64[n].
 
         terms: int32, -1 for a dropped token.
@@ -164,7 +163,8 @@ class ForwardBuilder:
         return lengths
 
     def finish(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]) and empty the builder."""
+        """Return (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]), the pairs of all documents,
+        and drop them."""
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
@@ -172,7 +172,7 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return, and forget, the pairs since the last call, as `finish` does, with int32 counts."""
+        """Return the pairs since the last call, (fptr int64[N+1], fterm int32[P], ftf int32[P]), and drop them."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),
@@ -200,7 +200,10 @@ def add_frequencies(fterm: Int32, df: Int32) -> None:
 
 
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
-    """Return the number of documents with each term, int32[n_terms], from a forward index's terms."""
+    """Return the number of documents with each term, int32[n_terms].
+
+    fterm: int32[pairs], the terms of all documents, each once in a document.
+    """
     df = np.zeros(n_terms, np.int32)
     add_frequencies(fterm, df)
     return df
@@ -249,7 +252,6 @@ def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[
 
 @jit
 def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> np.float32:  # noqa: ANN401 - of any kind
-    """Return the impact of one occurrence by a formula of `invert`."""
     if formula == 0:
         return weight - weight / (np.float32(1) + np.float32(count) * scale)
     if formula == 1:
@@ -292,7 +294,13 @@ def invert(
     formula: int = LUCENE,
     out: tuple[Int32, Float32] | None = None,  # arrays to write to, such as memory-mapped ones
 ) -> tuple[Int64, Int32, Float32]:
-    """Turn documents' terms into postings with impacts: (ptr int64[V+1], doc int32[P], impact float32[P]).
+    """Return postings with impacts, (ptr int64[V+1], doc int32[P], impact float32[P]), from documents' terms.
+
+    fptr, fterm, ftf: the pairs of each document, as `ForwardBuilder.finish` returns them.
+    order: int32[N], document of each internal number.
+    weight: float32[V], idf of each term.
+    norm: float32[N], inverse norm of each document.
+    out: arrays to fill instead of new ones.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
     """
@@ -313,7 +321,9 @@ def write_postings(
 ) -> None:
     """Write the postings of documents with internal numbers from `first` to the lists of their terms.
 
+    fptr, fterm, value: each document's pairs of a term and its impact.
     cursor: int64[V], position in each list; moved.
+    doc, impact: int32[P] and float32[P], filled.
     """
     for i in range(len(fptr) - 1):
         for j in range(fptr[i], fptr[i + 1]):
@@ -341,6 +351,7 @@ def _by_block(
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
     """Return the pairs of documents sorted by block, stably: (ends int64[blocks + 1], term, count).
 
+    fptr, fterm, ftf: the pairs of each document.
     block: int32[n], block of each document.
     """
     ends = np.zeros(blocks + 1, np.int64)

@@ -1,6 +1,4 @@
-"""Query plans: the lists of a query's terms, merged, bounded and ordered, and their parts in a window of
-documents.
-"""
+"""The posting lists of a query's terms, merged, bounded and ordered, and their parts in a window of documents."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class QueryTerms(NamedTuple):
 
 @jit
 def first_at(doc: Int32, low: int, high: int, number: int) -> int:
-    """Return the first position in doc[low:high] with at least `number`, by galloping search."""
+    """Return the first position in doc[low:high] whose value is at least `number`."""
     step = 1
     while low + step < high and doc[low + step] < number:
         low += step
@@ -88,7 +86,8 @@ def plan(
     postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:  # fmt: skip
-    """Fill in the lists of query q; return (number of lists, lower bound of the k-th best score).
+    """Write the posting lists of query q to `terms`; return (their number, lower bound of the k-th best
+    score).
 
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
@@ -147,9 +146,11 @@ def plan(
 def enter_window(
     doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Find the part of each list before document `finish`; return (number of nonempty parts, sum of the lists' bounds).
+    """Set `terms.stop` to the end of each list's part before document `finish`; return (number of nonempty parts,
+    sum of the lists' bounds).
 
-    live: receives these lists, by decreasing bound.
+    offset: first postings of the ranges of documents, for the lists that have them.
+    live: receives the lists with such a part, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):

@@ -192,7 +192,6 @@ def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits)
 
 
 def _longest(qptr: Int64) -> int:
-    """Return the length of the longest query, rounded up so that most calls reuse the last scratch memory."""
     longest = qptr.item(1) - qptr.item(0) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
     return max(64, 1 << longest.bit_length())
 
@@ -200,7 +199,6 @@ def _longest(qptr: Int64) -> int:
 def _with_scratch(
     kind: str, sizes: tuple[int, ...], make: Callable[[], Scratch], run: Callable[..., int]
 ) -> None:
-    """Call a search with this thread's scratch arrays; raises BadValue for an invalid weight."""
     held = _scratch.__dict__.pop(kind, None)
     arrays = held[1] if held is not None and held[0] == sizes else make()
     status = run(*arrays)
@@ -210,5 +208,4 @@ def _with_scratch(
 
 
 def _rank(k: int) -> int:
-    """Return the column of `BlockBounds.top` that bounds the k-th best score; 0 for none."""
     return next((i + 1 for i, r in enumerate(RANKS) if k <= r), 0)

@@ -1,7 +1,8 @@
 """Selection and sorting of packed (score, document) keys.
 
-A key is int64: above the bits of a float32 score, flipped if negative so that keys order as scores; below the
-complement of the internal number. Larger keys rank first: score descending, then internal number ascending.
+A key is int64: in the upper half the bits of a float32 score, flipped if negative so that keys order as
+scores; in the lower half the complement of the internal number. Larger keys rank first: score descending,
+then internal number ascending.
 """
 
 from __future__ import annotations
@@ -51,7 +52,6 @@ class Hits(NamedTuple):
 
 @jit
 def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
-    """Reorder keys[low:high + 1] until keys[rank] is as in a descending sort."""
     while low < high:
         a, b, c = keys[low], keys[(low + high) >> 1], keys[high]
         pivot = max(min(a, b), min(max(a, b), c))
@@ -170,7 +170,7 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
 
 @jit
 def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
-    """Unpack the first n keys, sorted, into a query's row of the results."""
+    """Write the first n keys, sorted, as documents and scores to a query's row of the results."""
     hits.count[q] = n
     for i in range(hits.doc.shape[1]):
         best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)

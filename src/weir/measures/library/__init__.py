@@ -1,4 +1,4 @@
-"""The measures: each is a decorated function from the join of a run with judgments to one number a query."""
+"""The measures: each is a decorated function from a run joined with judgments to one number for each query."""
 
 # ruff: noqa: F403 - each file says in its `__all__` which measures it has
 
@@ -8,7 +8,6 @@ from weir.measures.library.agreement import *
 from weir.measures.library.binary import *
 from weir.measures.library.cascade import *
 from weir.measures.library.contexts import *
-from weir.measures.library.coverage import *
 from weir.measures.library.cwl import *
 from weir.measures.library.diversity import *
 from weir.measures.library.experimental import *

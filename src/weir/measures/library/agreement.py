@@ -34,14 +34,14 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
     """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
 
-    The ideal ranking holds the documents of a grade above 0, best grade first, then in the order returned. Overlaps
-    are weighted by p^(depth - 1) down to the end of the longer list; 0 if nothing is relevant.
-    p: from 0 to 0.9999.
-    over: the divisor, "ideal": the ideal's overlap with itself, or "weights": the sum of the weights (ir-measures'
-        normalize=False).
+    The ideal ranking holds the documents of a grade above 0, best grade first, then in the order returned.
+    Overlaps are weighted by p^(depth - 1) down to the end of the longer list; 0 if nothing is relevant.
+    p: probability of going on to the next rank, 0 to 0.9999.
+    over: the divisor, "ideal": the ideal's overlap with itself, or "weights": the sum of the weights
+        (ir-measures' normalize=False).
 
-    ir-measures ranks ideal documents that were not returned above documents of a negative score. Source: Clarke et
-    al. 2021; ir-measures Compat.
+    ir-measures ranks ideal documents that were not returned above documents of a negative score.
+    Source: Clarke et al. 2021; ir-measures Compat.
     """
     rows = j.found_above_zero(k)
     query, rank, count = j.query[rows], j.rank[rows], j.above_zero()

@@ -1,4 +1,4 @@
-"""Arithmetic that measures share: quotients, sums along rankings, gains, and the scale of grades."""
+"""Arithmetic of measures: quotients, sums along rankings, gains, and the scale of grades."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ __all__ = [
     "found_gains",
     "gain_of",
     "gain_table",
+    "hit_counts",
     "ideal_gains",
     "place_in_query",
     "powers",
     "product_before",
     "ratio",
     "refuse_beyond",
+    "returned_counts",
     "sum_until",
     "sum_within",
 ]
@@ -39,8 +41,18 @@ _NAMED = ("linear", "exp")
 GAINS = {"gain": _NAMED}
 
 
+def hit_counts(j: Judged, k: int | None, rel: float) -> Int64:
+    """Return the number of relevant documents among the first k of each query."""
+    return j.per_query(j.query, j.found(k, rel))
+
+
+def returned_counts(j: Judged, k: int | None) -> Int64:
+    """Return the number of documents returned of each query, at most k."""
+    return (j.retrieved if k is None else np.minimum(j.retrieved, k)).astype(np.int64)
+
+
 def place_in_query(query: NDArray[np.integer]) -> Int64:
-    """Return the position, from 0, of each row within its query; rows are sorted by query."""
+    """Return the position, from 0, of each row among its query's rows. Rows are sorted by query."""
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
 
@@ -55,7 +67,10 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """Return for each (of, until) the sum of that query's values down to that rank; rows by query, then rank."""
+    """Return for each (of, until) the sum of values of query `of` down to rank `until`.
+
+    Rows are sorted by query, then rank.
+    """
     sums = np.append(0.0, sum_until(query, values))
     stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
     return np.where(stop > np.searchsorted(query, of), sums[stop], 0.0)
@@ -81,7 +96,7 @@ def _by_place(query: Int32) -> list[Int64]:
 
 
 def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
-    """Return above / below, and 0 if below is 0: a query with nothing to find scores 0, as in trec_eval."""
+    """Return above / below, but 0 if below is 0, as trec_eval does."""
     values = np.zeros(len(above), np.float64)
     np.divide(above, below, out=values, where=np.asarray(below) != 0)
     return values
@@ -107,7 +122,8 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """Return the gains of these grades: the grade itself, 2^grade - 1 for "exp", or the value in a table.
+    """Return the gains of these grades: the grade itself for "linear", 2^grade - 1 for "exp", or the value
+    in a table such as "1=2,3=9".
 
     Grades below 0 gain 0; grades missing in a table are their own gain. Raises BadValue if "exp" overflows.
     """
@@ -124,7 +140,10 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the documents within the first k that have a gain, by query, then rank."""
+    """Return (query, rank, gain) of the documents within the first k that have a gain, by query, then rank.
+
+    gain: "linear", "exp" or a table such as "1=2,3=9", as for `gain_of`.
+    """
     rows = j.found_above_zero(k) if gain in _NAMED else j.found(k, 0)
     query, rank, worth = j.query[rows], j.rank[rows], gain_of(j.grade[rows], gain)
     if gain in _NAMED:
@@ -134,7 +153,10 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return `found_gains` of the best possible ranking: every judged document, largest gain first."""
+    """Return (query, rank, gain) of the best possible first k, judged documents with a gain, largest first.
+
+    gain: "linear", "exp" or a table such as "1=2,3=9", as for `gain_of`.
+    """
     query, rank = j.ideal_query(), j.ideal_rank()
     rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)
     if gain in _NAMED:
@@ -154,7 +176,7 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
-    """Raise BadValue if a judgment, found or not, exceeds the highest grade of the scale."""
+    """Raise BadValue if a judgment, found or not, exceeds `max_grade`, the highest grade of the scale."""
     highest = j.ideal.max(initial=0)
     if highest > max_grade:
         raise BadValue(

@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32, Int64
-from weir.measures.library.arithmetic import best_grades, place_in_query, ratio
+from weir.measures.library.arithmetic import best_grades, hit_counts, place_in_query, ratio
 from weir.measures.measure import Setting, measure
 
 __all__ = ["AP", "IAP", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success"]
@@ -20,7 +20,7 @@ def P(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
     The divisor is k, even if fewer are returned. Source: trec_eval m_P.c.
     """
-    return _hits(j, k, rel) / k
+    return hit_counts(j, k, rel) / k
 
 
 @measure("R")
@@ -29,7 +29,7 @@ def R(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
     The divisor is all relevant documents, even if there are more than k. Source: trec_eval m_recall.c.
     """
-    return ratio(_hits(j, k, rel), j.relevant(rel))
+    return ratio(hit_counts(j, k, rel), j.relevant(rel))
 
 
 @measure("R_cap", cutoff="required")
@@ -38,7 +38,7 @@ def R_cap(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
     The BEIR paper reports it for TREC-COVID only. Source: Thakur et al. 2021, appendix; beir custom metrics.
     """
-    return ratio(_hits(j, k, rel), np.minimum(j.relevant(rel), k))
+    return ratio(hit_counts(j, k, rel), np.minimum(j.relevant(rel), k))
 
 
 @measure("Success", cutoff="required")
@@ -47,7 +47,7 @@ def Success(j: Judged, *, k: int, rel: float = 1) -> Float64:
 
     Source: trec_eval m_success.c.
     """
-    return (_hits(j, k, rel) > 0).astype(np.float64)
+    return (hit_counts(j, k, rel) > 0).astype(np.float64)
 
 
 @measure("AP")
@@ -83,10 +83,6 @@ def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: float = 1)
     return values
 
 
-def _hits(j: Judged, k: int | None, rel: float) -> Int64:
-    return j.per_query(j.query, j.found(k, rel))
-
-
 POINTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 
@@ -112,12 +108,12 @@ def IPrec(
 ) -> Float64:
     """Interpolated precision: the best precision at this recall or any higher one.
 
-    recall: from 0 to 1; times the number of relevant documents it says how many must be found. At 0 all ranks
-        count.
-    rounding: of that number, "up" (trec_eval up to 9 and ir-measures, which add 0.9 and truncate) or "nearest"
-        (trec_eval 10).
+    recall: share of the relevant documents that must be found, 0 to 1. At 0 all ranks count.
+    rounding: rounding of their number, "up" (trec_eval up to 9 and ir-measures, which add 0.9 and truncate)
+        or "nearest" (trec_eval 10).
 
-    0 if too few are found or nothing is relevant. Source: trec_eval m_iprec_at_recall.c; ir-measures' IPrec@recall.
+    0 if too few are found or nothing is relevant. Source: trec_eval m_iprec_at_recall.c; ir-measures'
+    IPrec@recall.
     """
     return _interpolated(_Curve.of(j, k, rel), recall, rounding)
 
@@ -154,7 +150,11 @@ class _Curve:
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
-    """Return the number of relevant documents that must be found for this recall, as float64[queries]."""
+    """Return the number of relevant documents that must be found for this recall, float64[queries].
+
+    relevant: int64[queries].
+    rounding: "up" or "nearest".
+    """
     exact = recall * relevant
     needed: Float64 = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)
     return needed

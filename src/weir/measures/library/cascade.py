@@ -32,10 +32,11 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
 
     The best ranking holds every judged document, by descending grade; 0 if nothing is relevant.
-    max_grade: as in ERR.
 
-    ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR). Source: Chapelle et al. 2009; normalised as nDCG
-    is, and ERR-IA in ndeval.
+    max_grade: highest grade of the scale, from 1 to 100; a higher grade is refused.
+
+    ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR). Source: Chapelle et al. 2009; normalised
+    as nDCG is, and ERR-IA in ndeval.
     """
     rows = j.found_above_zero(k)
     found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
@@ -52,5 +53,8 @@ def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
 
 
 def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
-    """Return each query's expected reciprocal rank; rows by query, then rank, `stop` is the probability to satisfy."""
+    """Return each query's expected reciprocal rank, float64[queries]; 0 without rows.
+
+    query, rank, stop: of each row, by query then rank; stop is the probability that the reader stops there.
+    """
     return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

@@ -67,9 +67,11 @@ def NuggetRecall(
 def nuggets_found(
     seen: JudgedIntents, served: Callable[[float], Float64], importance: str, partial: float, rel: float
 ) -> Float64:
-    """Return the weighted share of nuggets found, float64[queries].
+    """Return the share of nuggets found, float64[queries].
 
-    served: maps a grade to the probability, for each nugget, that a document of at least this grade was seen.
+    served: maps a grade to the probability, float64[nuggets], that a document of at least this grade was seen.
+    importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital ones.
+    partial: credit for a grade above 0 but below `rel`.
     """
     weight = np.ones(len(seen.qrels.query)) if seen.qrels.weight is None else seen.qrels.weight
     if importance != "weighted":

@@ -56,7 +56,7 @@ def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4)
 def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
     """Mean gain of a reader who stops sooner the more of the wanted gain T was found.
 
-    The probability of going on from rank i is that of INSQ, with T plus the gain still wanted in place of 2T.
+    The probability of going on from rank i is ((x - 1) / x)^2, where x is i + T + the gain still wanted.
     T: wanted number of documents of the highest grade.
     max_grade: highest grade of the scale.
 
@@ -91,7 +91,7 @@ def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
 def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 4) -> Float64:
     """NERR8 with the probability of continuing multiplied by p, as in RBP.
 
-    p: from 0 to 0.9999.
+    p: factor of the probability, 0 to 0.9999.
     max_grade: highest grade of the scale.
 
     Equation 10 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
@@ -112,7 +112,10 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 
 
 def patience(rank: Float64) -> Float64:
-    """Return INSQ's probability of going on: the square of (rank - 1) / rank."""
+    """Return INSQ's probability of going on: the square of (rank - 1) / rank.
+
+    rank: the rank plus 2T, where T is the gain wanted; for INST the rank plus T and the gain still wanted.
+    """
     return np.square((rank - 1.0) / rank)
 
 

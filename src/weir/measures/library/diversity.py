@@ -64,6 +64,7 @@ def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of serving all of them at every rank.
 
     A document adds (1 - alpha)^s / rank for each intent it serves, if s documents above serve it too.
+
     alpha: probability that one document satisfies, 0 to 1.
 
     ndeval does not divide at k = 1. Source: Chapelle et al. 2009; ndeval 4.5.
@@ -151,7 +152,7 @@ def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def intents_of(j: Judged) -> JudgedIntents:
-    """Return the join with judgments of intents; raises BadValue if there are none."""
+    """Return the ranks by intent; raises BadValue if judgments have no intents."""
     if j.intents is None:
         raise BadValue(
             "the judgments are of documents, not of intents; a diversity measure needs lines such as "
@@ -161,7 +162,7 @@ def intents_of(j: Judged) -> JudgedIntents:
 
 
 def logarithmic(rank: Float64) -> Float64:
-    """Return the discount 1 / log2(rank + 1)."""
+    """Return the discount 1 / log2(rank + 1) of each rank."""
     weight: Float64 = 1.0 / np.log2(rank + 1.0)
     return weight
 

@@ -27,10 +27,10 @@ __all__ = ["G", "RnDCG", "binG", "nDCG_rel"]
 
 @measure("G", choices=GAINS, within=TABLE)
 def G(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
-    """Normalised gain: each gain divided by a logarithm of the gain possible by then and missed.
+    """Normalised gain: each gain divided by a logarithm of the possible gain that was missed up to its rank.
 
-    A gain is divided by log2(2 + c - s), with c the best ranking's gain so far, at least 1 for each rank, and s
-    that of this one; the sum is divided by all possible gain.
+    A gain is divided by log2(2 + c - s), with c the best ranking's gain so far, at least 1 for each rank, and
+    s that of this one; the sum is divided by all possible gain.
     gain: "linear", "exp" or a table such as "1=1,2=3", as in DCG.
 
     Source: trec_eval m_G.c.

@@ -35,11 +35,11 @@ def DCG(
 ) -> Float64:
     """Discounted cumulative gain: the sum of gains, each divided by the logarithm of its rank + 1.
 
-    gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as "1=1,2=3"
-        gives the gain of each grade, others being their own gain (trec_eval's ndcg.1=1,2=3).
-    base: of the logarithm, 1.01 to 1000.
-    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, and not above (Järvelin
-        and Kekäläinen).
+    gain: "linear" is the grade (trec_eval), "exp" is 2^grade - 1 (gdeval, Burges 2005), a table such as
+        "1=1,2=3" gives the gain of each grade, others being their own gain (trec_eval's ndcg.1=1,2=3).
+    base: base of the logarithm, 1.01 to 1000.
+    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, and not above
+        (Järvelin and Kekäläinen).
 
     Grades below 0 and unjudged documents gain nothing. Source: Järvelin and Kekäläinen 2002; trec_eval
     m_ndcg_cut.c.
@@ -55,7 +55,7 @@ def IDCG(
 
     It describes the judgments, so unanswered queries have a value, too.
     gain: "linear", "exp" or a table, as in DCG.
-    base: of the logarithm.
+    base: base of the logarithm.
     discount: "trec" or "original", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; trec_eval 10 m_ideal_dcg.c.
@@ -72,7 +72,7 @@ def nDCG(
     The ideal ranking holds every judged document, found or not. 0 if nothing is relevant.
     gain: "linear" (trec_eval, BEIR), "exp" (gdeval) or a table such as "1=1,2=3", as in DCG. trec_eval orders gains
         less than 1 apart as if they were equal.
-    base: of the logarithm. It cancels out for the discount "trec".
+    base: base of the logarithm. It cancels out for the discount "trec".
     discount: "trec" or "original", as in DCG.
 
     Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
@@ -102,7 +102,11 @@ def _total(j: Judged, gains: tuple[Int32, Int32 | Int64, Float64], base: float, 
 
 
 def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64:
-    """Return the divisor of a gain at each of these ranks."""
+    """Return the divisor of a gain at each of these ranks, float64[n].
+
+    base: of the logarithm.
+    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on.
+    """
     divisor: Float64 = np.log2(rank + (1.0 if discount == "trec" else 0.0)) / math.log2(base)
     return divisor if discount == "trec" else np.where(rank < base, 1.0, divisor)
 

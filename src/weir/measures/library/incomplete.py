@@ -1,4 +1,4 @@
-"""Measures made for incomplete judgments. Relevant: the grade is `rel` or better.
+"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel` or better.
 
 Other documents are of three kinds, as in trec_eval: judged not relevant (a grade from 0), pooled but not judged (a
 grade below 0), and outside the pool (no grade). A cut-off first cuts the ranking, as with trec_eval's option -M.
@@ -14,9 +14,33 @@ from weir.core.strings import Float64, Int64
 from weir.measures.library.arithmetic import place_in_query, ratio
 from weir.measures.measure import measure
 
-__all__ = ["bpref", "infAP"]
+__all__ = ["Hole", "Judged_at", "bpref", "infAP"]
 
 EPSILON = 0.00001  # of infAP, where nothing judged stands above
+
+
+@measure("Judged", cutoff="required", of="presence", better="neither")
+def Judged_at(j: Judged, *, k: int) -> Float64:
+    """Share of the first k documents returned that were judged for this query, with any grade.
+
+    The divisor is the number returned, at most k; 0 if nothing was. A document judged for another query only is not
+    judged. Source: ir-measures' Judged@k; Elastic's judge rate.
+    """
+    return ratio(_judged(j, k), np.minimum(j.retrieved, k))
+
+
+@measure("Hole", cutoff="required", of="presence", better="less")
+def Hole(j: Judged, *, k: int) -> Float64:
+    """Share of the first k ranks that hold a document nobody judged for this query.
+
+    The divisor is k. BEIR's code counts a document as judged if any query judged it, so its holes are smaller.
+    Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    """
+    return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
+
+
+def _judged(j: Judged, k: int) -> Int64:
+    return j.per_query(j.query, j.rank <= k)
 
 
 @measure("bpref")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import ratio
+from weir.core.strings import Float64
+from weir.measures.library.arithmetic import hit_counts, ratio, returned_counts
 from weir.measures.measure import measure
 
 __all__ = [
@@ -36,7 +36,7 @@ def SetP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     The divisor is the number returned, at most k; that of P@k is k. 0 if nothing was returned. Source: trec_eval
     m_set_P.c.
     """
-    return ratio(_hits(j, k, rel), _returned(j, k))
+    return ratio(hit_counts(j, k, rel), returned_counts(j, k))
 
 
 @measure("SetR")
@@ -45,7 +45,7 @@ def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
     Equal to R; 0 if nothing is relevant. Source: trec_eval m_set_recall.c.
     """
-    return ratio(_hits(j, k, rel), j.relevant(rel))
+    return ratio(hit_counts(j, k, rel), j.relevant(rel))
 
 
 @measure("SetR_cap")
@@ -55,7 +55,7 @@ def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     The divisor is the smaller of the numbers returned and relevant; that of R_cap@k is the smaller of k and the
     number relevant. 0 if either is 0. Source: trec_eval m_set_rel_P.c.
     """
-    return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
+    return ratio(hit_counts(j, k, rel), np.minimum(returned_counts(j, k), j.relevant(rel)))
 
 
 @measure("SetF", within=_BETA)
@@ -67,8 +67,8 @@ def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) 
 
     0 if nothing relevant was returned. Source: van Rijsbergen 1979; trec_eval m_set_F.c.
     """
-    hits = _hits(j, k, rel)
-    return _weighted(ratio(hits, _returned(j, k)), ratio(hits, j.relevant(rel)), beta)
+    hits = hit_counts(j, k, rel)
+    return _weighted(ratio(hits, returned_counts(j, k)), ratio(hits, j.relevant(rel)), beta)
 
 
 @measure("SetAP")
@@ -77,8 +77,8 @@ def SetAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
     0 if nothing was returned or is relevant. Source: trec_eval m_set_map.c.
     """
-    hits = _hits(j, k, rel)
-    return ratio(hits * hits, _returned(j, k) * j.relevant(rel))
+    hits = hit_counts(j, k, rel)
+    return ratio(hits * hits, returned_counts(j, k) * j.relevant(rel))
 
 
 @measure("F", cutoff="required", within=_BETA)
@@ -90,7 +90,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
 
     0 if no relevant document is among the first k. Source: van Rijsbergen 1979; ranx f1@k.
     """
-    hits = _hits(j, k, rel)
+    hits = hit_counts(j, k, rel)
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
 
 
@@ -100,7 +100,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 
     A mean over queries; trec_eval prints the total. Source: trec_eval m_num_ret.c.
     """
-    return _returned(j, k).astype(np.float64)
+    return returned_counts(j, k).astype(np.float64)
 
 
 @measure("NumRel", values="any", better="neither")
@@ -120,7 +120,7 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
     A mean over queries; trec_eval prints the total. Source: trec_eval m_num_rel_ret.c; ir-measures' NumRet(rel=1).
     """
-    return _hits(j, k, rel).astype(np.float64)
+    return hit_counts(j, k, rel).astype(np.float64)
 
 
 @measure("NumNonrelRet", values="any", better="neither")
@@ -152,18 +152,9 @@ def Utility(
     trec_eval has a fourth weight, 0 by default, for documents neither relevant nor returned. Source: trec_eval
     m_utility.c.
     """
-    hits = _hits(j, k, rel)
-    worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)
+    hits = hit_counts(j, k, rel)
+    worth: Float64 = hit * hits + noise * (returned_counts(j, k) - hits) + miss * (j.relevant(rel) - hits)
     return worth
-
-
-def _hits(j: Judged, k: int | None, rel: float) -> Int64:
-    return j.per_query(j.query, j.found(k, rel))
-
-
-def _returned(j: Judged, k: int | None) -> Int64:
-    returned = j.retrieved if k is None else np.minimum(j.retrieved, k)
-    return returned.astype(np.int64)
 
 
 def _weighted(precision: Float64, recall: Float64, beta: float) -> Float64:

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.arithmetic import best_grades, gain_of, ideal_gains, powers, ratio, refuse_beyond
+from weir.measures.library.arithmetic import (
+    best_grades,
+    gain_of,
+    ideal_gains,
+    powers,
+    ratio,
+    refuse_beyond,
+    returned_counts,
+)
 from weir.measures.library.cwl import DEPTH, patience
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure
@@ -33,11 +41,12 @@ TIED.add("Compat", OverTies(worth="grade"))
 
 
 def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None = None) -> Float64:
-    """Return the mean over orders of the sum of `worth` times the weight of the rank, float64[queries].
+    """Return the mean, over all orders of tied documents, of the sum of worth times the weight of the rank,
+    float64[queries].
 
-    k: last rank that counts, of all queries or of each.
-    worth: of each row of the join.
-    weight: maps ranks to weights, default 1.
+    k: last rank that counts, for all queries or for each.
+    worth: float64[n], worth of each judged document in the join.
+    weight: maps ranks to weights, by default 1.
     """
     groups = Groups.in_join(j)
     total = groups.sum(worth)
@@ -51,10 +60,6 @@ def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None =
 
 def _hits(j: Judged, k: Cut, rel: float) -> Float64:
     return added(j, k, j.grade >= rel)
-
-
-def _returned(j: Judged, k: int | None) -> Int64:
-    return (j.retrieved if k is None else np.minimum(j.retrieved, k)).astype(np.int64)
 
 
 @over_ties("P", "relevant")
@@ -86,7 +91,7 @@ def _f(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
 
 @over_ties("SetP", "relevant")
 def _set_p(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
-    return ratio(_hits(j, k, rel), _returned(j, k))
+    return ratio(_hits(j, k, rel), returned_counts(j, k))
 
 
 @over_ties("SetR", "relevant")
@@ -96,12 +101,14 @@ def _set_r(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
 
 @over_ties("SetR_cap", "relevant")
 def _set_r_cap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
-    return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
+    return ratio(_hits(j, k, rel), np.minimum(returned_counts(j, k), j.relevant(rel)))
 
 
 @over_ties("SetF", "relevant")
 def _set_f(j: Judged, *, k: int | None, beta: float = 1.0, rel: float = 1) -> Float64:
-    return ratio((1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + _returned(j, k))
+    return ratio(
+        (1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + returned_counts(j, k)
+    )
 
 
 @over_ties("SetAP", "relevant")
@@ -109,7 +116,7 @@ def _set_ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     hits = _hits(j, k, rel)
     # The mean of a square is the square of the mean and the variance: of one group, the one that k divides.
     square = hits * hits + (0.0 if k is None else _variance(j, k, rel))
-    return ratio(square, _returned(j, k) * j.relevant(rel))
+    return ratio(square, returned_counts(j, k) * j.relevant(rel))
 
 
 def _variance(j: Judged, k: int, rel: float) -> Float64:
@@ -137,18 +144,18 @@ def _utility(
     j: Judged, *, k: int | None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: float = 1
 ) -> Float64:
     hits = _hits(j, k, rel)
-    worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)
+    worth: Float64 = hit * hits + noise * (returned_counts(j, k) - hits) + miss * (j.relevant(rel) - hits)
     return worth
 
 
 @over_ties("Judged", "judged")
 def _judged(j: Judged, *, k: int) -> Float64:
-    return ratio(added(j, k, np.ones(len(j.query))), _returned(j, k))
+    return ratio(added(j, k, np.ones(len(j.query))), returned_counts(j, k))
 
 
 @over_ties("Hole", "judged")
 def _hole(j: Judged, *, k: int) -> Float64:
-    return np.maximum(_returned(j, k) - added(j, k, np.ones(len(j.query))), 0.0) / k
+    return np.maximum(returned_counts(j, k) - added(j, k, np.ones(len(j.query))), 0.0) / k
 
 
 @over_ties("DCG", "gain")

@@ -30,7 +30,6 @@ def _iap(j: Judged, *, k: int | None, rounding: str = "up", rel: float = 1) -> F
 
 
 def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
-    """Return the mean of the best precision with at least `needed` relevant documents found, float64[queries]."""
     rows = np.flatnonzero(j.grade >= rel)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     count = groups.sum(np.ones(len(rows))).astype(np.int64)
@@ -48,8 +47,11 @@ def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
 
 
 def _precision(before: int, count: int, first: int, size: int, needed: int, k: int | None) -> Float64:
-    """Return the precision of a group's c-th relevant document at its i-th place, float64[count, size]; 0:
-    not counted.
+    """Return the precision at the c-th relevant document of a tie group in its i-th place, float64[count, size].
+
+    before: relevant documents above the group.
+    first: rank of the group's first place.
+    needed: relevant documents that must be found; the precision is 0 where fewer are, or beyond rank k.
     """
     found, place = before + 1 + np.arange(count)[:, None], first + np.arange(size)[None, :]
     counts = (found >= needed) & ((place <= k) if k is not None else True)
@@ -73,7 +75,7 @@ def _mean_of_best(groups: list[tuple[int, int, int, int]], precision: list[Float
 
 
 def _sure(precision: Float64) -> float:
-    """Return the smallest possible best precision within a group, for an order with its relevant documents last."""
+    """Return the smallest possible best precision in a tie group: its relevant documents come last."""
     count, size = precision.shape
     return float(np.diagonal(precision, size - count).max())
 
@@ -87,7 +89,7 @@ def _possible(precision: Float64) -> Float64:
 
 
 def _stays_within(precision: Float64, values: Float64) -> Float64:
-    """Return the probability that no precision of a group exceeds each value, float64[values]."""
+    """Return the probability that no precision in a tie group exceeds each of these values, float64[values]."""
     count, size = precision.shape
     chance = np.zeros((count + 1, len(values)))
     chance[0] = 1.0

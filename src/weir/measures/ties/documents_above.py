@@ -33,7 +33,8 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
     """Return the mean contribution of `count` documents of each tie group over its orders, float64[groups].
 
     count: number of these documents.
-    others: number of marked documents among the rest of the group.
+    others: number of marked documents among the others of the group.
+    adds: contribution of a document, from marked documents above and rank.
     k: last rank that counts.
     """
     values = np.zeros(len(groups))
@@ -56,9 +57,10 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 
 
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
-    """Return `mean_over_orders` of the marked rows if a contribution depends on the marked rows above.
+    """Return the mean contribution of the marked rows of each tie group over its orders, float64[groups].
 
-    adds: gets their number, including earlier groups.
+    adds: contribution of a document, from the number of marked rows above it, earlier groups included, and
+        rank.
     """
     count = groups.sum(marked)
     before = groups.before(count).astype(np.int64)
@@ -175,7 +177,6 @@ def _nerr(j: Judged, *, k: int | None, max_grade: int = 4) -> Float64:
 
 
 def _stops(groups: Groups, stop: Float64) -> Float64:
-    """Return the probability that a reader stops at each place of a group, for all groups one after another."""
     # It is the decrease, from j to j + 1 documents of the group, of the mean product of their probabilities of
     # going on. That mean is built document by document: of n + 1 documents a draw of j has a given one with
     # probability j / (n + 1). Only the last difference cancels.

@@ -5,17 +5,19 @@ Only queries with a judged document among their ties are computed again.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.errors import BadValue
 from weir.measures.library.arithmetic import gain_of
 from weir.measures.measure import Measure, condensed_join
 from weir.measures.ties import additive, curve, diversity_ties, documents_above, inferred  # noqa: F401 - each registers its measures
-from weir.measures.ties.permutations import LIMIT, arranged, count_orders
 from weir.measures.ties.tie_groups import TIED, Groups, OverTies, Worth
 
 _PLACES = 1 << 20  # places of tied documents worked on at a time
@@ -24,7 +26,7 @@ _RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much
 
 @dataclass(frozen=True, eq=False)
 class TiedQueries:
-    """The queries of a join that have a judged document among their ties."""
+    """The queries of a run in which a judged document is tied."""
 
     codes: Int64
     """int64[queries]: their numbers."""
@@ -35,7 +37,7 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to these queries."""
+        """Return the join restricted to the queries with these numbers, in which a judged document is tied."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
@@ -43,8 +45,8 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries whose ties begin within the first k, the only ones that can change; None if there are
-        none."""
+        """Return the queries with ties that begin within the first k, the only ones that can change; None
+        without any."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -55,7 +57,7 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, and its queries that ties may change, in blocks of about a million ranks."""
+    """The join of a run with judgments, and its queries that ties may change, in blocks of about a million ranks."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
@@ -74,8 +76,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return the ties that can change this measure, given its cut-off and, for a condensed one, on
-        condensed lists."""
+        """Return only the ties that can change this measure, given its cut-off and whether it is condensed."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -83,7 +84,7 @@ class Tied:
 
 
 def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
-    """Return a measure's exact mean over all orders of tied documents for each query; no sampling.
+    """Return a measure's exact mean over all orders of tied documents for each query, float64[queries].
 
     values: the measure in trec order.
 
@@ -105,7 +106,8 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
 
 
 def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) -> tuple[Float64, Float64]:
-    """Return a measure's smallest and largest value over all orders of tied documents for each query.
+    """Return a measure's smallest and largest value over all orders of tied documents for each query,
+    float64[queries] each.
 
     values: the measure in trec order.
     strict: enumerate the orders if no rule is known, and raise BadValue if they are too many; else NaN.
@@ -113,14 +115,14 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":
         return low, high
-    plain, settings = replace(measure, condensed=False), dict(measure.settings)
+    plain, settings = measure.uncondensed, dict(measure.settings)
     for part in tied.seen_by(measure).parts:
         codes, of = part.codes, part.judged
         if rule.ends is not None:
             ends = rule.ends(of, k=measure.cutoff, **settings)
         elif rule.worth is not None:
-            worth = _worth(measure, of, rule.worth)
-            ends = plain.per_query(_sorted(of, worth)), plain.per_query(_sorted(of, -worth))
+            best, worst = _sorted(of, _worth(measure, of, rule.worth))
+            ends = plain.computed(best), plain.computed(worst)  # asserted below
         elif strict:
             low[codes], _, high[codes] = _tried(measure, of, rule).T
             continue
@@ -140,14 +142,12 @@ def _least_grade(measure: Measure) -> float:
 
 
 def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
-    """Return the minimum and maximum of three values; twice the first if they differ by rounding only."""
-    low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
+    low, high = np.minimum(np.minimum(values, one), other), np.maximum(np.maximum(values, one), other)
     same = high - low <= _RELATIVE_ROUNDING * np.maximum(np.abs(high), 1.0)
     return np.where(same, values, low), np.where(same, values, high)
 
 
 def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
-    """Return the worth of each judged document to the measure, float64[n]; unjudged documents are worth 0."""
     settings = dict(measure.settings)
     relevant = j.grade >= _least_grade(measure)
     if kind == "gain":
@@ -165,23 +165,23 @@ def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
     return worth.get(kind, relevant).astype(np.float64)
 
 
-def _sorted(j: Judged, worth: Float64) -> Judged:
-    """Return the join with the documents of each tie group sorted by worth, highest first; unjudged ones are worth
-    0."""
+def _sorted(j: Judged, worth: Float64) -> tuple[Judged, Judged]:
     rows = np.flatnonzero(j.last > j.first)
-    groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
-    order = np.lexsort((-worth[rows], groups.of_row))
+    groups, worth = Groups.of(j.query[rows], j.first[rows], j.last[rows]), worth[rows]
     count = np.bincount(groups.of_row, minlength=len(groups))
-    at = np.arange(len(rows)) - (np.cumsum(count) - count)[groups.of_row]
-    # Worth is nowhere negative, or nowhere positive; then all others stand first.
-    ahead = np.where(worth.min(initial=0.0) < 0, groups.size - count, 0)
-    rank, grade = j.rank.copy(), j.grade.copy()
-    rank[rows], grade[rows] = (groups.first + ahead)[groups.of_row] + at, j.grade[rows[order]]
-    return replace(j, rank=rank, grade=grade)
+    place = groups.first[groups.of_row] + np.arange(len(rows)) - (np.cumsum(count) - count)[groups.of_row]
+    others = (groups.size - count)[groups.of_row]
+
+    def ordered(key: Float64, place: Int64) -> Judged:
+        rank, grade = j.rank.copy(), j.grade.copy()
+        rank[rows], grade[rows] = place, j.grade[rows[np.lexsort((key, groups.of_row))]]
+        return replace(j, rank=rank, grade=grade)
+
+    # Worth is nowhere negative: in the worst order all unjudged documents of a group stand first.
+    return ordered(-worth, place), ordered(worth, place + others)
 
 
 def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
-    """Return minimum, mean and maximum over all enumerated orders of each query, float64[queries, 3]."""
     if measure.by_intent:
         raise BadValue(
             f"{measure}: only its mean over orders of ties is known; take ties=expected or ties=trec"
@@ -190,13 +190,84 @@ def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
         rel = _least_grade(measure)
         grade = np.select([j.grade >= rel, j.grade >= 0], [rel, 0.0], min(-1.0, rel - 1.0))
         j = replace(j, grade=grade)
-    plain, found = replace(measure, condensed=False), np.empty((len(j), 3))
-    for query, orders in enumerate(count_orders(j)):
-        if orders > LIMIT:
+    plain, found = measure.uncondensed, np.empty((len(j), 3))
+    for query, orders in enumerate(_count_orders(j)):
+        if orders > _LIMIT:
             raise BadValue(
-                f"{measure}: query '{j.queries[query]}' has more than {LIMIT:,} orders of its tied documents to try, "
+                f"{measure}: query '{j.queries[query]}' has more than {_LIMIT:,} orders of its tied documents to try, "
                 "and the measure has no formula for them; take ties=trec or another measure"
             )
-        values = plain.per_query(arranged(j.take(np.array([query]))))
+        values = plain.per_query(_arranged(j.take(np.array([query]))))
         found[query] = values.min(), values.mean(), values.max()
     return found
+
+
+# ----------
+# All orders of tied documents, for measures whose mean or extremes have no formula.
+#
+# Documents of one grade are alike, and so are unjudged ones: only distinct sequences count, all equally likely.
+
+_LIMIT = 20_000  # orders of one query that are tried
+_UNJUDGED = float(np.iinfo(np.int16).min)
+
+
+def _count_orders(j: Judged) -> list[int]:
+    groups = Groups.in_join(j)
+    orders = [1] * len(j)
+    for group, counts in enumerate(_kinds(groups, j.grade)):
+        orders[int(groups.query[group])] *= _multinomial(counts.values())
+    return orders
+
+
+def _arranged(j: Judged) -> Judged:
+    """Return a join without ties in which each query is one possible order of the documents of j's only query."""
+    groups = Groups.in_join(j)
+    ways = [
+        first - 1 + _orders(counts)
+        for first, counts in zip(groups.first.tolist(), _kinds(groups, j.grade), strict=True)
+    ]
+    # Every choice of one order for each group.
+    choice = np.unravel_index(np.arange(math.prod(map(len, ways))), [len(w) for w in ways])
+    place = np.concatenate([way[at] for way, at in zip(ways, choice, strict=True)], axis=1)
+    grade = j.grade[
+        np.lexsort((j.grade, groups.of_row))
+    ]  # ascending within each group, as `_orders` lists places
+    order = np.argsort(place, axis=1)
+    rank = np.take_along_axis(place, order, axis=1).astype(np.int32).ravel()
+    many = j.take(np.zeros(len(place), np.int64))
+    return replace(many, rank=rank, first=rank, last=rank, grade=grade[order].ravel())
+
+
+def _kinds(groups: Groups, grade: Grades) -> list[dict[float, int]]:
+    cuts = np.searchsorted(groups.of_row, np.arange(len(groups) + 1)).tolist()
+    found = []
+    for group, size in enumerate(groups.size.tolist()):
+        grades, counts = np.unique(grade[cuts[group] : cuts[group + 1]], return_counts=True)
+        kinds = dict(zip(grades.tolist(), counts.tolist(), strict=True))
+        if size > sum(kinds.values()):
+            kinds[_UNJUDGED] = size - sum(kinds.values())
+        found.append(kinds)
+    return found
+
+
+def _orders(kinds: dict[float, int]) -> Int64:
+    """Return, for each order of a tie group, the places (from 1) of its judged documents, int64[orders, judged]."""
+    judged = [count for grade, count in kinds.items() if grade != _UNJUDGED]
+    free = [tuple(range(1, sum(kinds.values()) + 1))]
+    taken: list[tuple[int, ...]] = [()]
+    for count in judged:
+        pairs = [
+            (held + chosen, tuple(p for p in left if p not in chosen))
+            for held, left in zip(taken, free, strict=True)
+            for chosen in combinations(left, count)
+        ]
+        taken, free = [held for held, _ in pairs], [left for _, left in pairs]
+    return np.array(taken, np.int64)
+
+
+def _multinomial(counts: Iterable[int]) -> int:
+    orders, total = 1, 0
+    for count in counts:
+        total += count
+        orders *= math.comb(total, count)
+    return orders

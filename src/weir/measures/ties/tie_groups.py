@@ -19,8 +19,7 @@ Mean: TypeAlias = Callable[..., Float64 | None]
 Worth: TypeAlias = Literal[
     "relevant", "gain", "persistent", "grade", "judged", "assessed", "wrong", "nothing"
 ]
-"""The property by which the better of two neighbours is found: relevance, gain, either as in RBP, grade, being
-judged at all, a grade from 0, being judged not relevant; "nothing": order has no effect."""
+"""The property by which one of two tied documents is better, such as its gain; "nothing" if none."""
 
 
 Ends: TypeAlias = Callable[..., tuple[Float64, Float64]]
@@ -31,7 +30,10 @@ F = TypeVar("F", bound=Mean)
 
 @dataclass(frozen=True)
 class OverTies:
-    """The rules of a measure under ties; if all are None, orders are enumerated."""
+    """How a measure's mean, worst and best value over the orders of tied documents are computed.
+
+    Every order is tried if all fields are None.
+    """
 
     mean: Mean | None = None
     worth: Worth | None = None
@@ -44,7 +46,12 @@ TIED: Registry[OverTies] = Registry("measure under tie")
 
 
 def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -> Callable[[F], F]:
-    """Register the decorated function as a measure's exact mean over all orders of tied documents."""
+    """Return a decorator that registers a function as a measure's exact mean over all orders of tied
+    documents.
+
+    worth: the property by which one of two tied documents ranks first in the best order.
+    ends: worst and best value, if sorted orders do not give these.
+    """
 
     def add_mean(mean: F) -> F:
         TIED.add(name, OverTies(mean, worth, ends))
@@ -77,7 +84,7 @@ class Groups:
 
     @staticmethod
     def in_join(j: Judged) -> Groups:
-        """Return the groups of the judged documents of a join."""
+        """Return the judged documents of a join, grouped by equal score."""
         return Groups.of(j.query, j.first, j.last)
 
     def __len__(self) -> int:
@@ -93,7 +100,7 @@ class Groups:
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """Return the places (from 1) within the kept groups, and the group of each place."""
+        """Return (places, from 1, within the kept groups; group of each place), int64[places] each."""
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
@@ -101,7 +108,7 @@ class Groups:
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
         """Yield (size, others, group numbers) for each set of groups of equal size and equal `others`.
 
-        others: int64[groups].
+        others: int64[groups], a second number of each group.
         kept: bool[groups], the groups to include.
         """
         which = np.flatnonzero(kept)

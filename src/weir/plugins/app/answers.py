@@ -11,13 +11,17 @@ from markupsafe import Markup
 
 from weir.audit.duplicates import near_copies
 from weir.core.corpus import Corpus
+from weir.core.filters import LIST_SEPARATOR
 from weir.core.qrels import Qrels, plain_grades
+from weir.core.tables import excerpt
 from weir.datasets.load import Dataset
 from weir.plugins.app.choices import System
 from weir.plugins.app.judging.rooms import Rooms
 from weir.plugins.app.marking import Marked, Words
 
 EXCERPT_CHARACTERS = 280
+MOST_FIELDS, FIELD_CHARACTERS = 12, 120
+"""Most fields of a document's metadata that are shown, and most characters of a value."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Judgment:
     origin: str
     """"" if not known."""
     pool: str = ""
-    """Pool beside the results in which it was given; "" for a judgment of the collection, which scores go by."""
+    """Pool beside the results in which it was given; "" for a judgment of the collection."""
 
     @property
     def relevant(self) -> bool:
@@ -38,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a system's ranking, as the page of a query shows it."""
+    """A document in a system's ranking, as shown on the page of a query."""
 
     rank: int
     document: str
@@ -46,7 +50,9 @@ class Answer:
     title: str
     excerpt: Marked
     judgment: Judgment | None
-    """None if not judged."""
+    """The one that the page's numbers go by; None if not judged."""
+    aside: Judgment | None
+    """Another one, of a pool, that the numbers leave out; None without one."""
     ranks: tuple[int | None, ...]
     """Its rank in each ranking beside; None if it is not returned there."""
     copy_of: str
@@ -55,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of one system's ranking, as a column of the page of a query."""
+    """The first documents of one system's ranking, as a column on the page of a query."""
 
     system: System
     value: float
@@ -87,8 +93,16 @@ def columns_of(
     judged: Mapping[str, Judgment],
     words: Words,
     values: Sequence[float],
+    aside: Mapping[str, Judgment],
 ) -> tuple[Column, ...]:
-    """Return the first documents of each ranking; a text that is not on this machine is ""."""
+    """Return a column for each system with the first `depth` documents of its ranking for a query.
+
+    dataset: gives titles and texts; "" for documents that are not on this machine.
+    judged: {document: judgment}.
+    words: words of the query, to be marked.
+    values: the query's score by each system.
+    aside: {document: judgment} that these scores leave out.
+    """
     ranks_of = ranks_in(rankings)
     shown = list(dict.fromkeys(document for one in rankings for document, _ in one[:depth]))
     texts = texts_of(dataset, shown)
@@ -107,6 +121,7 @@ def columns_of(
                     title,
                     words.excerpt(text, EXCERPT_CHARACTERS),
                     judged.get(document),
+                    aside.get(document),
                     ranks_of(document),
                     seen.get(leader, ""),
                 )
@@ -117,9 +132,10 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, each once; with `unjudged` only documents without a judgment."""
+    """Return the documents of all columns, each once; with `unjudged` only documents that nobody has judged."""
     answers = [one for column in columns for one in column.answers]
-    return list(dict.fromkeys(one.document for one in answers if not (unjudged and one.judgment)))
+    judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
+    return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -137,6 +153,27 @@ def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tup
     return dict(zip(names, zip(*fields, strict=True), strict=True))
 
 
+Fields: TypeAlias = tuple[tuple[str, str], ...]
+"""(name, value) of a document's metadata, such as price and brand."""
+
+
+def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
+    """Return {document: its metadata}, the first MOST_FIELDS by name, long values cut; {} without a corpus."""
+    found: dict[str, Fields] = {}
+    if corpus is None or not documents:
+        return found
+    codes = corpus.ids.codes(documents)
+    here = np.flatnonzero(codes >= 0)
+    names = [documents[n] for n in here.tolist()]
+    for field in corpus.metadata.names()[:MOST_FIELDS]:
+        values = corpus.metadata.column(field).text.take(codes[here]).tolist()
+        for name, value in zip(names, values, strict=True):
+            if value:
+                shown = excerpt(value.replace(LIST_SEPARATOR, ", "), FIELD_CHARACTERS)
+                found[name] = (*found.get(name, ()), (field, shown))
+    return found
+
+
 def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
     """Return {document: judgment} of a query; {} without judgments."""
     at = -1 if qrels is None else int(qrels.queries.codes([query])[0])
@@ -152,18 +189,25 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
     return dict(zip(documents, judgments, strict=True))
 
 
-def with_pools(
-    judged: Mapping[str, Judgment], rooms: Rooms | None, collection: str, query: str, text: str
-) -> dict[str, Judgment]:
-    """Return the judgments of a query, extended by judgments from pools that contain the query."""
+def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
+    """Return {document: people's judgment} of a query in the pools beside the results.
+
+    query: identifier, "" for a typed query, which is found by its text.
+    """
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
-    return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()} | dict(
-        judged
-    )
+    return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()}
+
+
+def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
+    """Return the judgments of pools that add to the collection's of a query, or differ from them."""
+    return {
+        document: one
+        for document, one in pools.items()
+        if document not in judged or judged[document].grade != one.grade
+    }
 
 
 def _leaders(texts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return {document: the first document with nearly the same text}, for near duplicates."""
     if len(texts) < 2:
         return {}
     names = list(texts)
@@ -180,10 +224,9 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return a drawing that joins the ranks of a document in neighbouring rankings by lines, for above the
-    columns.
+    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns.
 
-    here: judgments are on this machine, so a document without one is unjudged.
+    here: judgments are on this machine, so that a document without one counts as unjudged.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

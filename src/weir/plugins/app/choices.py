@@ -1,4 +1,4 @@
-"""Parameters that several pages take: a measure, and systems by their short names."""
+"""Parameters of several pages: a measure, and systems by their short names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class System:
 
     @staticmethod
     def of(numbers: SystemNumbers, name: str) -> System:
-        """Return the system of this name."""
+        """Return a system with its short name and number; `name` is its full name."""
         return System(name, numbers.label(name), numbers.number(name))
 
 
@@ -41,7 +41,7 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested cells; by default the first system and the best of the other systems.
+    """Return the requested results; by default the results of the first system and of the best other system.
 
     Raises UnknownName for a system without results.
     """
@@ -63,13 +63,12 @@ def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measur
 
 
 def systems_text(labels: Sequence[str]) -> str | list[str]:
-    """Return labels as the parameter `systems`: joined by commas, or several parameters if a label has a comma."""
+    """Return labels as the URL parameter `systems`: joined by commas, or a list if these would split a label."""
     joined = ",".join(labels)
     return joined if _split(joined) == [*labels] else [*labels]
 
 
 def _split(value: str) -> list[str]:
-    """Return the names between commas outside brackets."""
     names, depth = [""], 0
     for sign in value:
         depth += (sign in "([{") - (sign in ")]}")

@@ -52,11 +52,11 @@ def command(
 ) -> None:
     """Show results on a page.
 
-    FOLDER: a results folder of weir run. The browser opens with the systems, the queries, and the documents that each
-    ranks for a query, with judgments and with the reasons of scores. Every page is also there as JSON, with .json
-    after its path. Nothing is asked of other machines, and the folder is never written to: what its pages ask people
-    to judge goes into a folder beside, of its name with -judging.
-    A folder of weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
+    FOLDER: a results folder of weir run. The browser shows the systems, the queries, and the documents that
+    each system ranks for a query, with judgments and with the reasons of scores. Every page is also there as
+    JSON, with .json after its path. Other machines are not contacted, and the folder is never written to:
+    pools that people judge from its pages lie in a folder beside it, whose name ends in -judging. A folder of
+    weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
     judgments.sqlite, which weir eval and weir labels read.
     """
     from weir.errors import BadValue, require

@@ -17,7 +17,7 @@ from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
 from weir.experiment.results import ResultCell
 from weir.experiment.stages import record_of
-from weir.plugins.app.answers import Judgment, judgments_of, texts_of, with_pools
+from weir.plugins.app.answers import Fields, Judgment, fields_of, judgments_of, news, pool_judgments, texts_of
 from weir.plugins.app.choices import System
 from weir.plugins.app.folder import Results
 from weir.plugins.app.marking import Marked, Words
@@ -86,7 +86,11 @@ class Document:
     title: str
     body: Marked
     """() if the collection is not on this machine."""
+    fields: Fields
+    """Its metadata, such as price and brand."""
     judgment: Judgment | None
+    aside: Judgment | None
+    """One of a pool that no score counts; None without one."""
     places: tuple[Place, ...]
     """In each system of the collection, the best rank first; for a typed query only systems that sum over terms."""
 
@@ -110,9 +114,11 @@ def document(visit: Visit) -> Document:
         text = dataset.all_queries.get(query) or ""
     places = [_place(results, cell, dataset, query, text, name) for cell in cells]
     title, body = texts_of(dataset, [name]).get(name, ("", ""))
+    corpus = dataset.corpus if dataset is not None and results.readable(collection) else None
     judged = judgments_of(None if dataset is None else dataset.qrels, query or "")
-    judgment = with_pools(judged, visit.rooms, collection, query or "", text).get(name)
-    if not (title or body or judgment or any(place.rank for place in places)):
+    judgment = judged.get(name)
+    aside = news(judged, pool_judgments(visit.rooms, collection, query or "", text)).get(name)
+    if not (title or body or judgment or aside or any(place.rank for place in places)):
         raise UnknownName(f"document of {collection}", name, [])
     return Document(
         collection,
@@ -121,7 +127,9 @@ def document(visit: Visit) -> Document:
         name,
         title,
         Words.of(text, cells).marked(body),
+        fields_of(corpus, [name]).get(name, ()),
         judgment,
+        aside,
         tuple(
             sorted(
                 (place for place in places if query is not None or place.parts),
@@ -137,7 +145,7 @@ def _place(
     system = System.of(results.numbers, cell.label)
     rank, score = None, None
     if query is not None:
-        rank, score = _found(results, cell.folder, query, name)
+        rank, score = _found(results, cell, cell.folder, query, name)
         if parts := tuple(_parts(results, cell, query, name)):
             said, lacking = _said(results, cell, query, name)
             return Place(system, rank, score, "parts", parts, tuple(said[:ANSWERS]), len(said), lacking)
@@ -150,24 +158,24 @@ def _place(
     return Place(system, rank, score, "terms" if terms else "", terms)
 
 
-def _found(results: Results, folder: Path, query: str, name: str) -> tuple[int | None, float | None]:
-    ranking = results.rankings(folder).ranking(query)
+def _found(
+    results: Results, cell: ResultCell, folder: Path, query: str, name: str
+) -> tuple[int | None, float | None]:
+    ranking = results.rankings(cell, folder).ranking(query)
     return next(((rank, score) for rank, (one, score) in enumerate(ranking, 1) if one == name), (None, None))
 
 
 def _parts(results: Results, cell: ResultCell, query: str, name: str) -> Iterator[Part]:
-    """Yield the document's rank and score in each ranking from which the cell's ranking was computed."""
     for kind, folder in cell.ranked.inputs:
         inner = Path(os.path.normpath(cell.folder.parent / folder))
         record = record_of(inner) if kind == "run" else None
         if record is not None:
-            rank, score = _found(results, inner, query, name)
+            rank, score = _found(results, cell, inner, query, name)
             label = results.numbers.label(record.name)
             yield Part(label, "", float("nan") if score is None else score, rank)
 
 
 def _similarity(cell: ResultCell) -> str:
-    """Return the vector similarity that is a system's score; "" for a system without vectors."""
     declared = _declared(cell)
     encoder = declared.get("encoder") if "store" in declared else None
     return str(encoder.get("similarity", "")) if isinstance(encoder, dict) else ""
@@ -181,7 +189,6 @@ def _declared(cell: ResultCell) -> Mapping[str, object]:
 def _terms(
     results: Results, cell: ResultCell, dataset: Dataset | None, text: str, name: str
 ) -> Sequence[Part]:
-    """Return the score of each query term, largest first; () for a system that does not sum over terms."""
     lexical = {"analyzer", "analysis", "first"} & _declared(cell).keys()
     if dataset is None or not text or not lexical:
         return ()
@@ -198,7 +205,6 @@ def _terms(
 
 
 def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[list[ModelAnswer], str]:
-    """Yield a language model's answers to the prompts about a document."""
     if "llm(" not in cell.system:
         return [], ""
     folder = cell.folder.parent.parent

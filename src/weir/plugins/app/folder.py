@@ -1,15 +1,14 @@
-"""A results folder as the pages read it: its cells, and values computed from them, cached while files do not change."""
+"""A results folder as the pages read it: its results, and values computed from them, cached while files do
+not change."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Lock, Thread
-from typing import TypeVar
+from threading import Lock
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from weir.experiment.results import (
     ORDER,
     ResultCell,
     cell_collection,
+    cell_notes,
     chosen_cells,
     current_cells,
     finished_cells,
@@ -37,67 +37,15 @@ from weir.experiment.stage_store import INDEXES, index_stage
 from weir.experiment.stages import SCORES, record_of
 from weir.files.ranking_file import RankingFile
 from weir.files.runs import read_run
+from weir.plugins.app.judging.tasks import query_key
+from weir.plugins.app.kept import Kept
 from weir.stats.compare import Comparison
 from weir.systems.composite import adapted_to, indexed, rankings
 from weir.systems.expression import parse_system
 from weir.systems.protocol import IN_MEMORY, Composite, Context, Retriever, Searcher
 
-T = TypeVar("T")
-
 STAMP_SECONDS = 1.0
 """Seconds after a look at its files during which a folder counts as unchanged."""
-KEPT_VALUES = 200
-"""Most scores, rankings, comparisons and the like in the cache; about 200 MB for 19 x 30 cells with 10,000 queries."""
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """A cache of computed values: each key is computed once, the least recently used are dropped, slow ones run in the
-    background."""
-
-    values: dict[object, Future[object]] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-    turn: Lock = field(default_factory=Lock)
-    """Held while a value is computed in the background, so that one is computed at a time."""
-
-    def get(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key, computed by the first caller; others wait. Raises as `make`."""
-        future, fresh = self._future(key)
-        if fresh:
-            _fill(future, make)
-        return future.result()  # type: ignore[return-value]  # what was made for this key
-
-    def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key, or None while it is computed in the background. Raises as `make`."""
-        future, fresh = self._future(key)
-        if fresh:
-            # A daemon, so that a server that is ended does not wait for it.
-            Thread(target=self._in_turn, args=(future, make), daemon=True).start()
-        return future.result() if future.done() else None  # type: ignore[return-value]  # as above
-
-    def _in_turn(self, future: Future[object], make: Callable[[], object]) -> None:
-        with self.turn:
-            _fill(future, make)
-
-    def _future(self, key: object) -> tuple[Future[object], bool]:
-        """Return the future of a key's value, and True if the caller must compute it: the first time, or after an
-        error."""
-        with self.lock:
-            future = self.values.pop(key, None)
-            fresh = future is None or (future.done() and future.exception() is not None)
-            if future is None or fresh:
-                future = Future()
-            self.values[key] = future
-            while len(self.values) > KEPT_VALUES:
-                del self.values[next(iter(self.values))]
-            return future, fresh
-
-
-def _fill(future: Future[object], make: Callable[[], object]) -> None:
-    try:
-        future.set_result(make())
-    except BaseException as error:  # noqa: BLE001  whoever asks for the value is told
-        future.set_exception(error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +65,7 @@ class WholeRun:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a results folder at one moment, and values computed from them."""
+    """The results (cells) of a folder at one moment, each a system on a dataset, and values computed from them."""
 
     cells: tuple[ResultCell, ...]
     """A cell for each dataset and system, of the largest depth and the current judgments."""
@@ -128,21 +76,21 @@ class Results:
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
-        """Read the records of a folder. Raises FormatError for a folder without results."""
+        """Return the results recorded in a folder; raises FormatError if there are none."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
         return Results(tuple(cells), (*outdated, *depths), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:
-        """Colour numbers and short names of the systems."""
+        """Numbers of the systems' colours, and their short names."""
         names = list(dict.fromkeys(cell.label for cell in self.cells))
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
         return system_numbers(names, first, system_titles(self.cells))
 
     @cached_property
     def collections(self) -> dict[str, tuple[ResultCell, ...]]:
-        """The cells of each dataset, in the order of the experiment."""
+        """The results of each dataset, in the order of the experiment."""
         names = dict.fromkeys(cell.dataset for cell in self.cells)
         return {name: tuple(cell for cell in self.cells if cell.dataset == name) for name in names}
 
@@ -152,40 +100,77 @@ class Results:
         return tuple(dict.fromkeys(row.measure for cell in self.cells for row in cell.rows))
 
     def of(self, collection: str) -> tuple[ResultCell, ...]:
-        """Return the cells of a dataset; raises UnknownName."""
+        """Return the results of a dataset; raises UnknownName."""
         if collection not in self.collections:
             raise UnknownName("collection of these results", collection, self.collections)
         return self.collections[collection]
 
     def scores(self, cell: ResultCell) -> Scores:
-        """Return the values of each query; raises StoreError for a damaged file."""
+        """Return the scores of a result by query; raises StoreError for a damaged file."""
         return self.kept.get(("scores", scored_by(cell)), cell.values)
 
-    def rankings(self, folder: Path) -> RankingFile | WholeRun:
-        """Return the rankings in the folder of a cell, or of a stage of its system.
+    def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
+        """Return the rankings in the folder of a result, or of a part of its system.
 
         Raises StoreError for a file that has changed.
         """
-        return self.kept.get(("rankings", folder), lambda: _rankings(folder))
+        folder = cell.folder if stage is None else stage
+        return self.kept.get(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
+
+    def _order(self, collection: str) -> Mapping[str, int]:
+        first, dataset = self.of(collection)[0], self.dataset(collection)
+
+        def query_places() -> Mapping[str, int]:
+            names = self.scores(first).queries if first.rows else dataset.queries.ids if dataset else ()
+            return {name: place for place, name in enumerate(names)}
+
+        return self.kept.get(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
-        """Return texts and judgments of a dataset; None if they are not on this machine, or differ from the measured
-        ones."""
+        """Return texts and judgments of a dataset; None if they are not on this machine, or have changed."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
+    def query_of_text(self, collection: str, text: str) -> str:
+        """Return the identifier of a collection's query with a typed text; "" without one."""
+        dataset = self.dataset(collection)
+        if dataset is None or dataset.layout.queries is None:
+            return ""
+        queries = dataset.all_queries
+        cell = self.of(collection)[0]
+
+        def by_text() -> dict[str, str]:
+            texts = [*zip(queries.text.tolist(), queries.ids.tolist(), strict=True)]
+            return {query_key(text): name for text, name in reversed(texts)}  # of equal ones the first
+
+        return self.kept.get(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
+
+    def readable(self, collection: str) -> bool:
+        """Return True if the documents of a dataset are on this machine, to be read and judged."""
+        dataset = self.dataset(collection)
+        return dataset is not None and dataset.layout.documents is not None
+
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return the comparison of a dataset's systems, (None,) if there is none; None while it is computed."""
+        """Return the comparison of a dataset's systems in a tuple of one; (None,) if they cannot be compared.
+
+        None while it is being computed.
+        """
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
-    def searcher(self, cell: ResultCell) -> Searcher:
-        """Return the system of a cell, ready to search.
+    def notes(self, measure: str) -> tuple[str, ...]:
+        """Return the sentences that stand below all results by a measure ("" for none)."""
+        key = measure, tuple(map(scored_by, self.cells))
+        measures = [measure] if measure else []
+        return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
-        Raises StoreError if its collection or an index is not on this machine, and the WeirErrors of its
-        parts.
+    def searcher(self, cell: ResultCell) -> Searcher:
+        """Return the system of a result, ready to search.
+
+        Raises StoreError if its collection or an index is not on this machine, and the WeirErrors of opening
+        it.
         """
         return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
 
@@ -201,20 +186,19 @@ class Results:
 
 
 def scored_by(cell: ResultCell) -> tuple[Path, ...]:
-    """Return the paths of a cell's scores, whose names contain the keys of everything that decides the scores."""
+    """Return the paths of a result's scores, whose names change with everything that decides the scores."""
     return tuple(path for path, _ in cell.scored)
 
 
-def _rankings(folder: Path) -> RankingFile | WholeRun:
+def _rankings(folder: Path, order: Mapping[str, int]) -> RankingFile | WholeRun:
     path, record = rankings_file(folder), record_of(folder)
     size = path.stat().st_size if path.exists() else None
     if record is None or path.name not in record.files or record.files[path.name].bytes != size:
         raise StoreError(f"{path}: not as it was written; the same weir run makes it again")
-    return RankingFile.open(path) if path.suffix == ".trec" else WholeRun(read_run(path))
+    return RankingFile(path, order, size) if path.suffix == ".trec" else WholeRun(read_run(path))
 
 
 def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
-    """Return the comparison of all pairs of systems, or of each with the first if systems are too many."""
     baseline = None if comparison_cost(cells, [measure]) <= MOST_COMPARED else cells[0].label
     try:
         return compare_cells(cells, [measure], baseline)[0]
@@ -224,7 +208,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class BuiltIndexes:
-    """The indexes that stand in a collection's results; none is built."""
+    """The stored indexes of a collection's results. A missing index is not built."""
 
     root: Path
     """The folder <results>/<collection>."""
@@ -241,13 +225,13 @@ class BuiltIndexes:
         return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the same as `index`, since new queries have no stored rankings."""
+        """Return the stored index of a system; new queries have no stored rankings. Raises StoreError without it."""
         return self.index(part, corpus, context)
 
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """An open results folder, read again when its files change; nothing is written to it."""
+    """An open results folder, read again when its files change, and never written to."""
 
     root: Path
     kept: Kept = field(default_factory=Kept)
@@ -268,6 +252,5 @@ class Folder:
 
 
 def _stamp(root: Path) -> object:
-    """Return a value that changes whenever a cell or the order of a results folder changes."""
     paths = [root / ORDER, *root.glob(f"*/*/{SCORES}")]
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists()}

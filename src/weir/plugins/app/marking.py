@@ -1,13 +1,15 @@
-"""Texts with the query's words marked."""
+"""Texts with the words of the query marked, and tables."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weir.core.tables import excerpt
+from markupsafe import Markup
+
+from weir.core.tables import Table, excerpt
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
 from weir.systems.lexical.analyzer import Analyzer, analyzers
@@ -19,6 +21,12 @@ WORD = re.compile(r"\w+")
 
 Marked: TypeAlias = tuple[tuple[str, bool], ...]
 """(part of a text, True for a word of the query)."""
+
+
+def tables_html(tables: Iterable[Table]) -> Markup:
+    """Return tables as HTML with all texts escaped. Tables that scroll sideways can be reached by keyboard."""
+    frame = '<div class="weir-frame"'
+    return Markup("".join(table.html_body() for table in tables).replace(frame, f'{frame} tabindex="0"'))
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,7 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return at most `most` characters, marked: around the first marked word, or the beginning if none is
-        marked.
-        """
+        """Return at most `most` characters with marks, around the first marked word, else from the beginning."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:
@@ -68,7 +74,6 @@ class Words:
         return (("… ", False), *self.marked(excerpt(line[start:], most)))
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
-        """Return (start, end) of each word of the query in a text."""
         if self.analyzer.cut is not None:  # words without blanks between them
             anyone = "|".join(map(re.escape, sorted(self.terms, key=len, reverse=True)))
             return [found.span() for found in re.finditer(anyone, text, re.IGNORECASE)] if anyone else []

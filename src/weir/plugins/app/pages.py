@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weir.plugins.app import document_page, queries_page, query_page, start_page, try_page, why_page
+from weir.plugins.app import (
+    document_page,
+    queries_page,
+    query_page,
+    questions_page,
+    start_page,
+    try_page,
+    why_page,
+)
 from weir.plugins.app.server import Page
 
 PARTS: Sequence[Page] = [
@@ -13,6 +21,7 @@ PARTS: Sequence[Page] = [
     *query_page.PAGES,
     *document_page.PAGES,
     *why_page.PAGES,
+    *questions_page.PAGES,
     *try_page.PAGES,
 ]
 

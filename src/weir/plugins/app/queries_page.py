@@ -1,4 +1,4 @@
-"""The queries of a collection, with two systems compared: sorted, filtered, loaded in parts."""
+"""The list of a collection's queries with two systems compared: sorted, filtered, loaded in parts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from weir.core.tables import excerpt
 from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
 from weir.experiment.results import ResultCell
+from weir.files.layouts import left_out
 from weir.measures import parse_measure
 from weir.measures.measure import direction
 from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
@@ -52,9 +53,7 @@ class QueryRow:
     difference: float
     """Second minus first; NaN without two values."""
     outcome: str
-    """Of the second system: won, lost or tied, or as in `WORDS` for a measure without direction; "" without
-    two values.
-    """
+    """Of the second system: won, lost or tied, or a word of `WORDS` without a direction; "" without two values."""
     judged: float
     """Smallest share of judged documents among the first ten; NaN if unknown or not yet computed."""
     howlers: tuple[tuple[str, str], ...]
@@ -94,6 +93,8 @@ class Queries:
     filters: tuple[Filter, ...]
     slices: tuple[Filter, ...]
     """Groups of queries, as the audit makes them."""
+    readable: bool
+    """True if the documents are on this machine."""
     looking: bool
     """True while judged shares, howlers and slices are being computed."""
     largest: float
@@ -105,6 +106,10 @@ class Queries:
     rows: tuple[QueryRow, ...]
     parameters: tuple[tuple[str, str | list[str]], ...]
     """Parameters of the URL; a link with another choice changes one of them."""
+    losses: tuple[str, ...] = ()
+    """Sentences on files that were not read, and on what an import left out of files."""
+    new: tuple[tuple[str, int], ...] = ()
+    """(pool, number) of people's judgments, which no number here goes by."""
 
     @property
     def again(self) -> dict[str, object]:
@@ -120,11 +125,10 @@ class Queries:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The queries of a collection with their values, in the order of the file of scores."""
+    """The queries of a collection with the values of one or two systems, in the order of the file of scores."""
 
     cells: tuple[ResultCell, ...]
     queries: Ids
-    texts: tuple[str, ...]
     values: Float64
     """float64[systems, queries]."""
     difference: Float64
@@ -138,9 +142,9 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two cells; raises StoreError for damaged files."""
-        dataset = results.dataset(cells[0].dataset)
+        """Return the values of one or two results by query; raises StoreError for damaged files."""
         if not measure:
+            dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
             values = np.full((len(cells), len(queries)), np.nan)
         else:
@@ -167,11 +171,9 @@ class Compared:
             except WeirError as error:  # no query has two values
                 sentences = [str(error)]
         means = tuple(mean if (mean := cell.mean(measure)) is not None else np.nan for cell in cells)
-        texts = _texts(dataset, queries)
         return Compared(
             tuple(cells),
             queries,
-            texts,
             values,
             difference,
             tuple(outcome),
@@ -184,7 +186,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts on each query from rankings and texts, in the order of `Compared`."""
+    """Facts about each query from rankings and texts, in the order of the queries in `Compared`."""
 
     judged: Float64
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
@@ -194,7 +196,10 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Read the first documents of all rankings; facts that need missing texts or judgments are left out."""
+        """Return the facts from the first documents of all rankings.
+
+        Facts that need missing texts or judgments are left out.
+        """
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -208,7 +213,7 @@ class Looked:
             dataset.qrels,
         )
         for cell in cells:
-            top = results.rankings(cell.folder).top(10)
+            top = results.rankings(cell).top(10)
             shares = parse_measure("Judged@10").per_query(Judged.of(top, dataset.qrels))
             at = dataset.qrels.queries.codes(queries.strings)
             judged = np.fmin(judged, np.where(at >= 0, shares[at], np.nan) if len(shares) else judged)
@@ -226,7 +231,6 @@ class Looked:
 
 
 def _of_measure(scores: Scores, measure: str) -> Scores:
-    """Return the scores of a single measure, without notes on the others."""
     row = [scores.measures.index(measure)]
     others = tuple(f"{one}: " for one in scores.measures if one != measure)
     return replace(
@@ -254,7 +258,10 @@ def queries(visit: Visit) -> Queries:
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
     rows = listed.order[start : start + PART_ROWS].tolist()
-    return listed.part(start, rows)
+    new = () if visit.rooms is None else visit.rooms.judged(listed.collection)
+    dataset = results.dataset(listed.collection)
+    losses = () if dataset is None else tuple(left_out(dataset.layout))
+    return replace(listed.part(start, rows), losses=losses, new=new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +283,7 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Read the filters and the order from a URL; raises UnknownName for unknown names."""
+        """Return the list with the filters and order that a URL names; raises UnknownName for unknown names."""
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
@@ -297,13 +304,9 @@ class Listed:
             raise UnknownName("filter of queries", show, [*kinds, *groups])
         words = find.casefold()
         if words:
-            names = compared.queries.tolist()
-            hit = [
-                n
-                for n in rows.tolist()
-                if words in names[n].casefold() or words in compared.texts[n].casefold()
-            ]
-            rows = np.array(hit, np.int64)
+            names = compared.queries.take(rows)
+            texts = zip(names, _texts(results.dataset(collection), names), strict=True)
+            rows = rows[[any(words in text.casefold() for text in both) for both in texts]]
         order = rows[np.argsort(_sort_key(compared, looked, sort)[rows], kind="stable")]
         counts = tuple(Filter(name, TITLES.get(name, name), int(of.sum())) for name, of in kinds.items())
         slices = tuple(Filter(name, name, len(of)) for name, of in groups.items())
@@ -332,6 +335,8 @@ class Listed:
         first, second = compared.cells[0].label, compared.cells[-1].label
         of_all = comparison[0] if comparison is not None else None
         measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+        shown = np.array(rows, np.int64)
+        texts = _texts(results.dataset(self.collection), compared.queries.take(shown))
         return Queries(
             self.collection,
             self.measure,
@@ -347,19 +352,20 @@ class Listed:
             self.find,
             self.counts,
             self.slices,
+            results.readable(self.collection),
             self.looked is None,
             float(np.fmax.reduce(np.abs(compared.difference), initial=0.0)),
             len(self.order),
             start,
-            tuple(self._row(n) for n in rows),
+            tuple(map(self._row, rows, texts)),
             tuple(self.parameters.items()),
         )
 
-    def _row(self, n: int) -> QueryRow:
+    def _row(self, n: int, text: str) -> QueryRow:
         compared, looked = self.compared, self.looked
         return QueryRow(
             compared.queries[n],
-            compared.texts[n],
+            text,
             tuple(compared.values[:, n].tolist()),
             float(compared.difference[n]),
             compared.outcome[n],
@@ -369,7 +375,6 @@ class Listed:
 
 
 def _kinds(compared: Compared, looked: Looked | None) -> dict[str, NDArray[np.bool_]]:
-    """Return {filter: mask of the queries that pass, bool[queries]}."""
     kinds = {"": np.ones(len(compared.queries), np.bool_)}
     outcome = np.array(compared.outcome)
     kinds |= {word: outcome == word for word in compared.words}
@@ -380,7 +385,6 @@ def _kinds(compared: Compared, looked: Looked | None) -> dict[str, NDArray[np.bo
 
 
 def _sort_key(compared: Compared, looked: Looked | None, sort: str) -> Float64:
-    """Return float64[queries] that ascend in this order, NaN last."""
     gain = compared.difference * compared.way
     match sort:
         case "loss":
@@ -402,7 +406,11 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return a difference as a bar to the right or left of a centre line; `largest` fills its half."""
+    """Return a difference as a bar to the right or left of a centre line.
+
+    largest: difference that fills half of the width.
+    outcome: "won", "lost" or another, which decides the colour.
+    """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
     ink = {"won": "better", "lost": "worse"}.get(outcome, "soft")
@@ -414,7 +422,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return the filters and slices as options, each with its number of queries."""
+    """Return (value, label) of the filters and slices, each label with its number of queries."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

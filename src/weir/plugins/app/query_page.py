@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.datasets.load import Dataset
-from weir.errors import UnknownName
+from weir.errors import UnknownName, WeirError
 from weir.experiment.results import ResultCell
+from weir.measures.evaluate import score_run
 from weir.plugins.app.answers import (
     Column,
     Judgment,
@@ -18,10 +21,11 @@ from weir.plugins.app.answers import (
     columns_of,
     judgments_of,
     lines_svg,
+    news,
+    pool_judgments,
     ranks_in,
     shown_documents,
     texts_of,
-    with_pools,
 )
 from weir.plugins.app.choices import MOST_BESIDE, System, cells_of, measure_of, systems_text
 from weir.plugins.app.folder import Results
@@ -32,6 +36,8 @@ from weir.stats.query_differences import Shift, described, shifts
 
 DEPTHS = (10, 20, 50, 100)
 """Choices of the number of documents shown of a ranking."""
+RELABEL_MEASURE = "nDCG@10"
+"""The measure of people's judgments where nothing was judged before."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,18 @@ class Query:
     columns: tuple[Column, ...]
     depth: int
     judged: tuple[tuple[float, int], ...]
-    """(grade, number of documents), highest first."""
+    """(grade, number of documents) of the judgments that all numbers here go by, highest first."""
+    new: tuple[tuple[str, int], ...]
+    """(pool, number) of people's judgments of this query that the stored scores leave out."""
+    with_new: bool
+    """True if all numbers here go by these as well."""
     shifts: tuple[Shift, ...]
     """Relevant documents whose ranks moved most from the first to the second system."""
     missed: tuple[Missed, ...]
     here: bool
     """True if texts and judgments are on this machine."""
+    readable: bool
+    """True if the documents are too: judgments alone have none."""
     before: str | None
     """The query before this one in the list from which it was opened; None for none, `after` likewise."""
     after: str | None
@@ -74,11 +86,11 @@ class Query:
 
     @property
     def again(self) -> dict[str, object]:
-        """The parameters of the list."""
+        """The URL parameters that lead back to the list of queries."""
         return dict(self.parameters)
 
     def at(self, **changed: object) -> str:
-        """Return the page's URL with some parameters changed."""
+        """Return the page's URL with these parameters changed."""
         return address("c", self.collection, "q", self.query, **{**self.again, **changed})
 
     @property
@@ -109,17 +121,23 @@ def query(visit: Visit) -> Query:
     dataset, text = results.dataset(collection), ""
     if dataset is not None and dataset.layout.queries is not None:
         text = dataset.all_queries.get(name) or ""
-    rankings = [results.rankings(cell.folder).ranking(name) for cell in chosen]
+    rankings = [results.rankings(cell).ranking(name) for cell in chosen]
     values = [_value(results, cell, measure, name) for cell in chosen]
     if not (text or any(rankings) or not np.isnan(values).all()):
         raise UnknownName(f"query of {collection}", name, dataset.queries.ids if dataset is not None else [])
     asked = visit.one("depth")
     depth = int(asked) if asked in map(str, DEPTHS) else DEPTHS[0]
     judged = judgments_of(None if dataset is None else dataset.qrels, name)
+    new = news(judged, pool_judgments(visit.rooms, collection, name, text))
+    pools = Counter(one.pool for one in new.values())
+    qrels = None if dataset is None else dataset.qrels
+    if with_new := visit.one("judgments") == "new" and bool(new):
+        judged, measure, new = judged | new, measure or RELABEL_MEASURE, {}
+        qrels = together = Qrels.of({name: {document: one.grade for document, one in judged.items()}})
+        values = [_scored_anew(name, ranking, together, measure) for ranking in rankings]
     systems = [System.of(results.numbers, cell.label) for cell in chosen]
     words = Words.of(text, cells)
-    shown = with_pools(judged, visit.rooms, collection, name, text)
-    columns = columns_of(systems, rankings, depth, dataset, shown, words, values)
+    columns = columns_of(systems, rankings, depth, dataset, judged, words, values, new)
     listed = Listed.of(visit, results)
     before, after = _neighbours(listed, name)
     grades = [one.grade for one in judged.values()]
@@ -133,12 +151,23 @@ def query(visit: Visit) -> Query:
         columns,
         depth,
         tuple((grade, grades.count(grade)) for grade in sorted(set(grades), reverse=True)),
-        _shifts(name, rankings, dataset),
+        tuple(sorted(pools.items())),
+        with_new,
+        _shifts(name, rankings, dataset, qrels),
         _missed(rankings, depth, judged, dataset),
         dataset is not None,
+        results.readable(collection),
         before,
         after,
-        tuple((listed.parameters | {"systems": systems_text([system.label for system in systems])}).items()),
+        tuple(
+            (
+                listed.parameters
+                | {
+                    "systems": systems_text([system.label for system in systems]),
+                    "judgments": "new" if visit.one("judgments") == "new" else "",
+                }
+            ).items()
+        ),
     )
 
 
@@ -163,12 +192,19 @@ def _neighbours(listed: Listed, name: str) -> tuple[str | None, str | None]:
     )
 
 
-def _shifts(name: str, rankings: Rankings, dataset: Dataset | None) -> tuple[Shift, ...]:
-    """Return the relevant documents whose ranks differ most between the first two rankings."""
-    if dataset is None or len(rankings) < 2:
+def _scored_anew(name: str, ranking: Sequence[tuple[str, float]], qrels: Qrels, measure: str) -> float:
+    try:
+        scores = score_run(qrels, Run.of({name: dict(ranking)}), measure)
+    except WeirError:  # a measure of more than grades
+        return float("nan")
+    return float(scores.of(measure)[0])
+
+
+def _shifts(name: str, rankings: Rankings, dataset: Dataset | None, qrels: Qrels | None) -> tuple[Shift, ...]:
+    if dataset is None or qrels is None or len(rankings) < 2:
         return ()
     first, second = (Run.of({name: dict(ranking)}) for ranking in rankings[:2])
-    moved = shifts(name, dataset.qrels, first, second)
+    moved = shifts(name, qrels, first, second)
     return moved if dataset.layout.documents is None else described(moved, dataset.corpus)
 
 

@@ -1,4 +1,4 @@
-"""A server of pages, each as HTML and as JSON, and of forms; it refuses requests without a token."""
+"""A server of pages, as HTML and as JSON, and of forms; requests without a token are refused."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -70,7 +71,7 @@ class Visit:
     """True for the owner of the server, who sees more than a judge may."""
 
     def one(self, name: str, otherwise: str = "") -> str:
-        """Return the last value of a URL parameter, `otherwise` without one."""
+        """Return the last value of a URL parameter, or `otherwise` if it is missing."""
         return dict(self.asked).get(name, otherwise)
 
     def every(self, name: str) -> list[str]:
@@ -93,7 +94,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Redirect:
-    """A page function's answer that redirects to another URL of this server."""
+    """A page function's answer that leads the browser to another URL of this server."""
 
     address: str
 
@@ -108,7 +109,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """Tokens of the visitors, and the host names of the server."""
+    """The tokens of the visitors, and the host names that the server accepts."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""
@@ -119,7 +120,7 @@ class Access:
     """One-time tokens of the first judge, for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a token or one-time ticket; None for an unknown one."""
+        """Return the lasting token for a visitor's token or once-valid ticket; None for an unknown one."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -128,7 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the value that each POST request must repeat, in the field `csrf` or the header `X-CSRF-Token`."""
+    """Return the CSRF value that each POST request must repeat, in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -139,7 +140,7 @@ UNQUOTED = "~:@,;=!$&'()*+"
 
 
 def segment(name: str) -> str:
-    """Return a name as a URL segment, which `named` decodes."""
+    """Return a name encoded as a URL segment, which `named` decodes."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
@@ -150,7 +151,7 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL of a page: its segments, and non-empty parameters; a list gives several of one name."""
+    """Return the URL of a page from segments of its path and parameters; empty ones are left out, lists repeated."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -165,8 +166,7 @@ def encoded(parameters: Sequence[tuple[str, str]]) -> str:
     return urlencode(parameters, quote_via=quote, safe=",:()@/")
 
 
-def own_path(request: Request) -> str:
-    """Return the path of a request's URL as `address` writes it."""
+def _own_path(request: Request) -> str:
     return quote(request.scope["path"], safe=f"/{UNQUOTED}")
 
 
@@ -180,20 +180,27 @@ def application(
     access: Access,
     words: Mapping[str, object] | None = None,
     rooms: Rooms | None = None,
+    ahead: bool = False,
 ) -> ASGIApp:
     """Return the server of a folder's pages and, unless it is read-only, of its forms.
 
-    words: further functions and values for templates.
+    words: functions and values for templates.
     rooms: the pools open for judging.
+    ahead: compile the templates of all pages while somebody reads the first one.
     """
     looks = _templates(folder.root.name)
     looks.globals |= words or {}
     looks.globals["pools"] = rooms is not None and rooms.results is not None and not access.read_only
-    routes = [Route(f"/static/{name}", _static(kind, content)) for name, (kind, content) in statics().items()]
+    used = [page.template for page in pages] if ahead else []
+    after = BackgroundTask(lambda: [looks.get_template(one) for one in used])  # 40 ms each, once
+    routes = [
+        Route(f"/static/{name}", _static(kind, content)) for name, (kind, content) in _statics().items()
+    ]
     for page in pages:
         if not (page.writes and access.read_only):
             twin = "/index.json" if page.path == "/" else f"{page.path}.json"
-            answer, methods = _endpoint(folder, page, looks, rooms), ["POST"] if page.writes else ["GET"]
+            answer = _endpoint(folder, page, looks, rooms, after)
+            methods = ["POST"] if page.writes else ["GET"]
             routes += [Route(path, answer, methods=methods) for path in (twin, page.path)]
 
     async def lost(request: Request, _: Exception) -> Response:
@@ -210,14 +217,17 @@ def application(
 
 
 def _endpoint(
-    folder: Folder, page: Page, looks: jinja2.Environment, rooms: Rooms | None
+    folder: Folder, page: Page, looks: jinja2.Environment, rooms: Rooms | None, after: BackgroundTask
 ) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         if not (page.judges or request.scope["weir.owner"]):
             return _refusal(looks, request, 403, "Judges do not see this page: it tells systems apart.")
         given: dict[str, str] = {}
         if page.writes:
-            fields = await _fields(request)
+            try:
+                fields = await _fields(request)
+            except ClientDisconnect:
+                return Response(status_code=400)  # which nobody reads
             if fields is None:
                 return _refusal(looks, request, 413, f"A write has {BODY_BYTES:,} bytes at most.")
             given = fields
@@ -237,7 +247,9 @@ def _endpoint(
                 return Response(
                     value.content, 200, {"Content-Disposition": named_so}, "application/octet-stream"
                 )
-            return await run_in_threadpool(_rendered, looks, request, page.template, value)
+            response = await run_in_threadpool(_rendered, looks, request, page.template, value)
+            response.background = after
+            return response
         except WeirError as error:
             stored = 507 if page.writes else 500  # a full disk, or a damaged file
             status = {UnknownName: 404, StoreError: stored}.get(type(error), 400)
@@ -247,7 +259,6 @@ def _endpoint(
 
 
 async def _fields(request: Request) -> dict[str, str] | None:
-    """Return the fields of a form or a JSON object as texts; None for a body of more than BODY_BYTES."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -281,7 +292,7 @@ def _rendered(
 
 
 def _twin(request: Request) -> str:
-    path = own_path(request)
+    path = _own_path(request)
     return f"{'/index' if path == '/' else path}.json" + (
         f"?{request.url.query}" if request.url.query else ""
     )
@@ -289,7 +300,7 @@ def _twin(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A page function's answer with the reason why there is no page."""
+    """A page function's answer that states why there is no page."""
 
     error: str
 
@@ -299,7 +310,6 @@ def _refusal(looks: jinja2.Environment, request: Request, status: int, text: str
 
 
 def _templates(place: str) -> jinja2.Environment:
-    """Return the templates, which escape all values, with the functions that they call."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("weir.plugins.app"),
         autoescape=True,
@@ -308,15 +318,15 @@ def _templates(place: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.filters |= {
-        "score": rounding.short_score,
-        "change": rounding.short_change,
+        "score": rounding.score,
+        "change": rounding.typeset_change,
         "counted": rounding.counted,
         "share": rounding.percent,
         "probability": rounding.probability,
         "markdown": lambda text: Markup(markdown_html(text)),
         "zipped": lambda values: [(value, value) for value in values],
     }
-    files_of = {name: f"/static/{name}?{_mark(content)}" for name, (_, content) in statics().items()}
+    files_of = {name: f"/static/{name}?{_mark(content)}" for name, (_, content) in _statics().items()}
     made.globals |= {
         "address": address,
         "icon": lambda verdict: Markup(icon_svg(verdict)),
@@ -342,8 +352,7 @@ def markdown_html(text: str) -> str:
 # Files that a page loads: a fixed table, so that no path of an address reaches the disk.
 
 
-def statics() -> dict[str, tuple[str, bytes]]:
-    """Return {name: (media type, content)} of the files that pages load."""
+def _statics() -> dict[str, tuple[str, bytes]]:
     own, report = files("weir.plugins.app") / "static", files("weir.plugins.report")
     rules = [(own / name).read_text(encoding="utf-8") for name in ("app.css", "judge.css")]
     style = style_sheet("/static/inter.woff2") + "".join(rules)
@@ -374,14 +383,17 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Middleware that checks host, token and origin of every request, and sets headers of every response."""
+    """Middleware that refuses requests, and sets headers of every response.
+
+    Checks the host, the token (in a cookie, or in a URL that sets the cookie; none for /static/), and the origin
+    unless the method is SAFE.
+    """
 
     inner: ASGIApp
     access: Access
     looks: jinja2.Environment
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an ASGI request."""
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
@@ -399,14 +411,13 @@ class Guard:
         await (refused or self.inner)(scope, receive, with_headers)
 
     def _checked(self, request: Request) -> Response | None:
-        """Return a refusal, or None to show the page, after noting the request's token and judge."""
         host = request.headers.get("host", "")
-        if not known_host(host, self.access.hosts):
+        if not _known_host(host, self.access.hosts):
             return _refusal(self.looks, request, 421, "This server does not go by that name.")
         token = self.access.admitted(request.query_params.get("token", ""))
         if token is not None:
             rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
-            entered = RedirectResponse(f"{own_path(request)}?{encoded(rest)}".rstrip("?"), 303)
+            entered = RedirectResponse(f"{_own_path(request)}?{encoded(rest)}".rstrip("?"), 303)
             entered.set_cookie(self.access.cookie, token, httponly=True, samesite="lax")
             return entered
         token = self.access.admitted(request.cookies.get(self.access.cookie, ""))
@@ -414,7 +425,7 @@ class Guard:
             return _refusal(
                 self.looks, request, 403, "Open the address that weir open printed: it carries the token."
             )
-        if request.method not in SAFE and not same_origin(request.headers):
+        if request.method not in SAFE and not _same_origin(request.headers):
             return _refusal(self.looks, request, 403, "This request came from another page.")
         request.scope["weir.token"] = token or ""
         request.scope["weir.judge"] = self.access.tokens.get(token or "", "")
@@ -422,8 +433,7 @@ class Guard:
         return None
 
 
-def known_host(header: str, hosts: frozenset[str]) -> bool:
-    """Return True if a Host header is one of these names, or an IP address if they include "*"."""
+def _known_host(header: str, hosts: frozenset[str]) -> bool:
     name = re.sub(r":\d*$", "", header).strip("[]").lower()
     if name in hosts:
         return True
@@ -433,8 +443,7 @@ def known_host(header: str, hosts: frozenset[str]) -> bool:
         return False
 
 
-def same_origin(headers: Headers) -> bool:
-    """Return True unless the browser says that a POST request comes from another site."""
+def _same_origin(headers: Headers) -> bool:
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
     return site in ("same-origin", "none") and (
         origin is None or origin.partition("://")[2] == headers["host"]
@@ -444,7 +453,8 @@ def same_origin(headers: Headers) -> bool:
 def hosts_of(host: str) -> frozenset[str]:
     """Return the host names to accept for a server that listens at `host`; "*" stands for any IP address.
 
-    A foreign page whose own name resolves to this server sends that name, and is refused (DNS rebinding).
+    Requests with any other name are refused, as from a foreign page whose name resolves to this server (DNS
+    rebinding).
     """
     try:
         loopback = ip_address(host).is_loopback
@@ -455,7 +465,7 @@ def hosts_of(host: str) -> frozenset[str]:
 
 
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
-    """Return {token: judge} from a secret, or from a new one for "", the owner's first.
+    """Return {token: judge}, the owner's first, made from a secret; "" makes a new secret.
 
     A single judge is the owner. Tokens of several judges are derived from the secret, which only the owner
     has.

@@ -1,4 +1,4 @@
-"""Listening at a host and port, and starting a browser there."""
+"""Serving at a host and port, and starting a browser there."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ def serve(
 ) -> None:
     """Serve a folder until interrupted, after printing each judge's URL.
 
-    ports: the first free one is taken, 0 is any.
-    collection: has the texts of a pool. None takes the texts on its sheet.
-    suggestions: labels of a model that are offered to judges. None for none.
+    ports: the first free one is taken. 0 is any.
+    read_only: take no judgments.
+    browser: open the page in a browser.
+    collection: collection with the texts of a pool. None takes the texts on its sheet.
+    suggestions: a model's labels to suggest to judges. None for none.
+    say: prints a line.
 
-    Raises BadValue for a host or port that cannot be had, and for a host that others reach without a token,
-    and FormatError for a folder without results.
+    Raises BadValue for a host or port that is not available, and for a host that other machines can reach
+    without a token, and FormatError for a folder without results.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:
@@ -67,7 +70,7 @@ def serve(
     access = Access(tokens, hosts, read_only, f"weir-{port}")
     server = uvicorn.Server(
         uvicorn.Config(
-            application(folder, parts, access, WORDS, rooms), log_level="warning", access_log=False,
+            application(folder, parts, access, WORDS, rooms, ahead=True), log_level="warning", access_log=False,
             server_header=False, proxy_headers=False, lifespan="off",
         )
     )  # fmt: skip

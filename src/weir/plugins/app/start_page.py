@@ -1,4 +1,4 @@
-"""The first page: the means of all systems on all collections, and the newest results."""
+"""The first page: means of all systems on all collections, and the newest results."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def start(visit: Visit) -> Start:
         comparing,
         tuple(map(room_row, visit.rooms or ())),
         tuple(Made(cell.dataset, System.of(numbers, cell.label), _minute(cell)) for cell in newest),
-        results.remarks,
+        (*results.remarks, *results.notes(measure)),
     )
 
 

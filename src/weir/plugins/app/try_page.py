@@ -1,4 +1,4 @@
-"""The page of a query typed now, answered by the systems of a folder; nothing is stored."""
+"""The page for a typed query, answered by the systems of a folder; nothing is stored."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from dataclasses import dataclass, replace
 from weir.core.corpus import Queries
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
-from weir.plugins.app.answers import Column, columns_of, with_pools
+from weir.plugins.app.answers import Column, columns_of, judgments_of, news, pool_judgments
 from weir.plugins.app.choices import System, cells_of, systems_text
 from weir.plugins.app.folder import Results
 from weir.plugins.app.marking import Words
 from weir.plugins.app.server import Page, Visit, address
-from weir.systems.composite import rankings
+from weir.systems.composite import parts_of, rankings
+from weir.systems.expression import parse_system
 from weir.systems.protocol import Context
+from weir.systems.stored_run import CandidatePool, StoredRun
 
 ANSWERS = 10
 QUERY_CHARACTERS = 2000
 DEPTH = 100
 """Documents requested, so that a document's rank in the other rankings is known."""
 WAITS = "It asks a service for each query, and waits for Ask."
+NO_SEARCH = "It is rankings in a file, which answer the queries of that file alone."
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Trial:
     """All systems of the collection."""
     query: str
     columns: tuple[Column, ...]
+    known: str
+    """The query of the collection that has this text, whose grades are shown; "" without one."""
     golden: str
     """The collection file of the golden set to which the query may be added; "" without pools."""
     waiting: bool
@@ -57,13 +62,13 @@ def trial(visit: Visit) -> Trial:
     """Return the rankings of up to four systems for the query in the URL; raises UnknownName for an unknown
     system.
 
-    Systems that ask a service are not searched, so that reading a page costs nothing.
+    Systems that ask a paid or remote service are not searched, so that reading a page costs nothing.
     """
     return _trial(visit, visit.one("query"), False)
 
 
 def ask(visit: Visit) -> Trial:
-    """Return `trial` of the query in the form, also from systems that ask a service."""
+    """Return the rankings for the query in the form, also of systems that ask a service."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -73,15 +78,20 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
     cells = results.of(collection)
     chosen = cells_of(visit, results, cells, results.measures[0] if results.measures else "")
     systems = [System.of(results.numbers, cell.label) for cell in chosen]
-    found = [_answered(results, cell, query, paid) for cell in chosen]
+    found = [answered(results, cell, query, paid) for cell in chosen]
+    dataset = results.dataset(collection) if query else None
+    known = results.query_of_text(collection, query) if query else ""
+    judged = judgments_of(None if dataset is None else dataset.qrels, known)
+    pools = pool_judgments(visit.rooms, collection, known, query) if query else {}
     columns = columns_of(
         systems,
         [answers for answers, _, _ in found],
         ANSWERS,
-        results.dataset(collection) if query else None,
-        with_pools({}, visit.rooms, collection, "", query) if query else {},
+        dataset,
+        pools | judged,
         Words.of(query, cells),
         [float("nan")] * len(chosen),
+        {name: one for name, one in news(judged, pools).items() if name in judged},
     )
     return Trial(
         collection,
@@ -92,24 +102,30 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
             replace(column, milliseconds=milliseconds, failure=failure)
             for column, (_, milliseconds, failure) in zip(columns, found, strict=True)
         ),
+        known,
         visit.rooms.golden_file(collection) if visit.rooms is not None else "",
         any(failure == WAITS for _, _, failure in found),
     )
 
 
-def _answered(
-    results: Results, cell: ResultCell, query: str, paid: bool
+def answered(
+    results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return (documents with scores, milliseconds, reason if there are none)."""
+    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there are none.
+
+    paid: also ask systems that ask a service.
+    """
     if not query:
         return (), None, ""
     try:
+        if any(isinstance(part, (StoredRun, CandidatePool)) for part in parts_of(parse_system(cell.system))):
+            return (), None, NO_SEARCH
         searcher = results.searcher(cell)
         if not (paid or searcher.costs().repeatable):
             return (), None, WAITS
         begun = time.perf_counter()
         run = rankings(
-            searcher, Queries.of({"q": query}), DEPTH, cell.system, cell.dataset, Context(reuse=False)
+            searcher, Queries.of({"q": query}), depth, cell.system, cell.dataset, Context(reuse=False)
         )
         return tuple(run["q"].items()), 1000 * (time.perf_counter() - begun), ""
     except WeirError as error:

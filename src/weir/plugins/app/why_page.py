@@ -11,12 +11,13 @@ from weir.errors import BadValue
 from weir.experiment.why import Why, explain_cells, why_tables
 from weir.plugins.app.choices import System, cells_of, measure_of
 from weir.plugins.app.folder import scored_by
+from weir.plugins.app.marking import tables_html
 from weir.plugins.app.server import Page, Visit
 
 
 @dataclass(frozen=True)
 class WhyTwo:
-    """The explanation of the difference of two systems' means."""
+    """The page on why two systems' means differ."""
 
     collection: str
     first: System
@@ -26,13 +27,13 @@ class WhyTwo:
     @property
     def tables(self) -> Markup:
         """The tables as HTML, with all texts escaped."""
-        return Markup("".join(table.html_body() for table in why_tables([self.why])))
+        return tables_html(why_tables([self.why]))
 
 
 def why(visit: Visit) -> WhyTwo:
-    """Return why two systems differ.
+    """Return why two systems differ in their means.
 
-    Raises UnknownName for a system or measure, BadValue for a single system, and as `explain_cells`.
+    Raises UnknownName for a system or measure, BadValue for a single system, FormatError for damaged results.
     """
     results = visit.folder.results()
     collection = visit.names["collection"]

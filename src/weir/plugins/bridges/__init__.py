@@ -1,10 +1,9 @@
-"""Objects of other tools in Weir, and Weir's in theirs. Importing this package imports none of these tools.
+"""Conversion between Weir's objects and those of other tools. Importing this package imports none of these
+tools.
 
-- `export.py` writes results for MTEB, the Hugging Face hub and ir_metadata; `command.py` is `weir data export`.
-- `mteb_models.py` and `pyterrier_transformers.py` convert systems in both directions.
-- `trainer_evaluator.py` is an evaluator for the trainers of sentence-transformers.
-- `peer_objects.py` converts judgments, rankings and measures for ranx and ir-measures.
-- `candidates.py` ranks given candidates and searches collections in memory, for the others.
+`export.py` writes results for MTEB, the Hugging Face hub and ir_metadata (`weir data export`).
+`mteb_models.py` and `pyterrier_transformers.py` convert systems, `peer_objects.py` judgments, rankings and
+measures for ranx and ir-measures. `trainer_evaluator.py` serves the trainers of sentence-transformers.
 """
 
 from weir.lazy_names import lazy_names

@@ -1,4 +1,4 @@
-"""Rank given candidates, and search collections once by a model in memory."""
+"""Rankings of given candidates, and exact searches of a collection by a model, without an index on disk."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from weir.kernels.inverted.search import Impacts
 from weir.models.encoder import ObjectEncoder
 from weir.registry import Identity
 from weir.systems.compose import FunctionSearcher, FunctionSystem, Pipeline
+from weir.systems.composite import open_anew
+from weir.systems.encoded import with_text
 from weir.systems.lexical.inverted_index import ImpactIndex, top_documents
-from weir.systems.protocol import IN_MEMORY, Component, Context, Reranker, Retriever
+from weir.systems.protocol import IN_MEMORY, Context, Reranker, Retriever, no_parts
 from weir.systems.rerank.scorers import Score
 from weir.systems.vectors.exact_search import ArraySource, search
 
@@ -29,10 +31,11 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """Return a system that orders each query's given candidates: all of them, unless a re-ranker names its depth.
+    """Return a system that orders each query's given candidates.
 
-    They are ordered by the system's scores, or a pipeline's last re-ranker. Raises BadValue for a system that scores
-    only its own finds, such as a fusion.
+    They are ordered by the system's scores, or by the last re-ranker of a pipeline. All are ordered, unless a
+    re-ranker has a depth. Raises BadValue for a system that can score only documents that it finds itself,
+    such as a fusion.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
@@ -41,7 +44,7 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
 
 @dataclass(frozen=True, eq=False)
 class GivenCandidates:
-    """A run in memory as the first stage of a re-ranking."""
+    """A run in memory as the first stage of a pipeline."""
 
     candidates: Run
 
@@ -49,7 +52,7 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """Return a description valid in this process only, since the candidates are held in memory."""
+        """Return a description that is valid in this process only, since the candidates are in memory."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -57,9 +60,6 @@ class GivenCandidates:
 
     def is_drawn(self) -> bool:
         return False
-
-    def components(self) -> tuple[Component, ...]:
-        return ()
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
         rankings = self.candidates.to_dict()
@@ -69,8 +69,8 @@ class GivenCandidates:
 
         return FunctionSystem(given_rankings, Identity(str(self))).index(corpus, context)
 
-    def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
 
 # ----------
@@ -89,13 +89,14 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Return the k nearest documents of each query with text, found exactly, with one chunk's vectors in memory.
+    """Return the k nearest documents of each query that has a text, found exactly.
 
-    Raises BadValue for k below 1 and for values that are not vectors.
+    Vectors of one chunk of documents are in memory at a time. Raises BadValue for k below 1 and for values
+    that are not vectors.
     """
-    loaded, with_text = encoder.load(), _with_text(queries)
-    texts = queries.take(with_text).text
-    vectors = loaded.encode(texts, "query") if len(with_text) else np.zeros((0, 0), np.float32)
+    loaded, asked = encoder.load(), with_text(queries)
+    texts = queries.take(asked).text
+    vectors = loaded.encode(texts, "query") if len(asked) else np.zeros((0, 0), np.float32)
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
         documents = loaded.encode(corpus.view(VIEW, start, stop, encoder.separator), "document")
@@ -108,12 +109,13 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
 def sparse_run(
     query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
 ) -> Run:
-    """Return the k documents with the largest product of term weights, found exactly; none that shares no term.
+    """Return the k documents with the largest product of term weights with each query, found exactly.
 
-    Raises BadValue for k below 1 and for weights below 0.
+    Documents that share no term with the query are left out. Raises BadValue for k below 1 and for weights
+    below 0.
     """
-    with_text = _with_text(queries)
-    query, _ = _terms(query_terms, queries.take(with_text).text.tolist())
+    asked = with_text(queries)
+    query, _ = _terms(query_terms, queries.take(asked).text.tolist())
 
     def chunk(start: int, stop: int, tie_rank: Int32) -> Hits:
         documents, count = _terms(document_terms, corpus.view(VIEW, start, stop).tolist())
@@ -123,22 +125,18 @@ def sparse_run(
     return _by_chunks(corpus, queries, k, chunk, "sparse")
 
 
-def _with_text(queries: Queries) -> Int64:
-    return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
-
-
 def _by_chunks(
     corpus: Corpus, queries: Queries, k: int, search_chunk: Callable[[int, int, Int32], Hits], name: str
 ) -> Run:
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
-    with_text, none = _with_text(queries), np.zeros(0, np.int32)
+    asked, none = with_text(queries), np.zeros(0, np.int32)
     best = Run.from_columns(queries.ids, corpus.ids, none, none, np.zeros(0), Named(name))
-    for start in range(0, len(corpus) if len(with_text) else 0, CHUNK_DOCUMENTS):
+    for start in range(0, len(corpus) if len(asked) else 0, CHUNK_DOCUMENTS):
         stop = min(start + CHUNK_DOCUMENTS, len(corpus))
         tie_rank = np.argsort(np.argsort(corpus.ids.tie_ranks[start:stop])).astype(np.int32)
         ptr, doc, score = search_chunk(start, stop, tie_rank)
-        query = np.concatenate([best.query_of_row(), np.repeat(with_text, np.diff(ptr))])
+        query = np.concatenate([best.query_of_row(), np.repeat(asked, np.diff(ptr))])
         documents = np.concatenate([best.doc, (doc + start).astype(np.int32)])
         scores = np.concatenate([best.score, score])
         best = Run.from_columns(queries.ids, corpus.ids, query, documents, scores, Named(name)).top(k)

@@ -1,4 +1,4 @@
-"""weir data export: results as other tools keep them."""
+"""The command `weir data export`, which writes results in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weir.plugins import bridges
 @click.option("--hub-dataset", default="", metavar="ORG/NAME:TASK",
               help="With hub: the data set there that holds the one dataset.")  # fmt: skip
 def command(folder: Path, form: str, out: Path, given: Given, model: str, hub_dataset: str) -> None:
-    """Write results as MTEB, the Hugging Face hub or ir_metadata keep them.
+    """Write results in the formats of MTEB, the Hugging Face hub or ir_metadata.
 
     FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, which mteb.ResultCache(OUT)
     reads. hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata:

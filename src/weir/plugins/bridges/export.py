@@ -1,4 +1,4 @@
-"""Write results in the formats of MTEB, the Hugging Face hub and ir_metadata."""
+"""Results in the formats of MTEB, the Hugging Face hub and ir_metadata."""
 
 from __future__ import annotations
 
@@ -49,22 +49,19 @@ class BenchmarkTask:
     """"" if it is not known."""
 
 
-def cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
-    """Return the finished cells of a results folder; cells that are given are returned as they are. Raises FormatError
-    for a folder without finished cells.
-    """
+def _cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     return finished_cells(results) if isinstance(results, (str, Path)) else results
 
 
 def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
-    cells, outdated = current_cells(cells_in(results))
+    cells, outdated = current_cells(_cells_in(results))
     for sentence in outdated:
         warnings.warn(RankingWarning(sentence), stacklevel=user_level())
     return cells
 
 
 def task_of(collection: str) -> BenchmarkTask:
-    """Return the task of a collection, of the same name if MTEB has none."""
+    """Return MTEB's task for a collection; if MTEB has none, one with the collection's name."""
     names = _task_names().get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
@@ -123,15 +120,16 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for the repository of a system's model.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for the repository of a system's
+    model.
 
-    Another split than test gives <collection>-<split>.yaml. A file holds nDCG@10 in percent, with interval and number
-    of queries in its notes.
-    results: a results folder, or finished cells.
-    dataset: the data set on the hub as ORG/NAME:TASK, for cells of one collection, by default MTEB's.
-    Raises BadValue for a collection that has a published name and other counts (unless a dataset is named), an unknown
-    data set, a dataset with several collections and cells without nDCG@10, MissingExtra without PyYAML, StoreError if
-    the disk refuses.
+    Another split than test gives <collection>-<split>.yaml. A file has nDCG@10 in percent, with its interval
+    and the number of queries in the notes. Returns the paths.
+    results: a results folder, or finished results.
+    dataset: the data set on the hub as ORG/NAME:TASK, for results on one collection, by default MTEB's.
+    Raises BadValue for an unknown data set, a data set with several collections, results without nDCG@10, and
+    a collection whose counts differ from the published ones of its name (unless a data set is given). Raises
+    MissingExtra without PyYAML, FormatError for damaged results, StoreError if a file cannot be written.
     """
     yaml = require("yaml", "import-sources")
     cells = _counting_cells(results)
@@ -198,14 +196,17 @@ NO_FACTS = (
 def write_mteb_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, model: str = ""
 ) -> list[Path]:
-    """Write results as MTEB's: results/<model>/<revision>/<task>.json, with a record of each model.
+    """Write results as MTEB does: results/<model>/<revision>/<task>.json, with a record of each model; return
+    the paths.
 
-    Scores are means, under MTEB's names if it has the measure. Scores of other splits in a file stay. The revision of
-    the data is Weir's fingerprint, that of a model is a hash of the system's settings.
-    results: a results folder, or finished cells.
-    model: the name in MTEB, such as intfloat/e5-small, for cells of one system, by default weir/<system>.
-    Raises BadValue for a collection that has a published name and other counts, cells without nDCG@10 and a name with
-    several systems, StoreError if the disk refuses.
+    results: a results folder, or finished results.
+    model: the name in MTEB, such as intfloat/e5-small, for results of one system, by default weir/<system>.
+
+    Scores are means, under MTEB's names if it has the measure. Scores of other splits in an existing file are
+    kept. The revision of the data is Weir's fingerprint, that of a model is a hash of the system's settings.
+    Raises BadValue for results without nDCG@10, for a name with several systems, for two results that would be
+    one of MTEB's (with self-matches and without), and for a collection whose counts differ from the published ones
+    of its name; StoreError if a file cannot be written.
     """
     cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
@@ -216,12 +217,22 @@ def write_mteb_results(
     for cell in cells:
         with as_weir_writes_it(cell.folder):
             parts.append((_result(cell), system_revision(cell.system, cell.ranked.declared["system"])))
-    paths = []
-    for cell, (result, revision) in zip(cells, parts, strict=True):
+    places, of_place = list[tuple[str, str]](), dict[tuple[str, str, str], ResultCell]()
+    for cell, (_, revision) in zip(cells, parts, strict=True):
         name = model or f"weir/{slug(cell.label or cell.system)}"
-        place = _folder(folder, "results", name.replace("/", "__").replace(" ", "_"), revision)
-        of_name = task_of(cell.collection).name if cell.unit in ("", cell.collection) else cell.unit
-        paths.append(place / f"{slug(of_name)}.json")
+        own = task_of(cell.collection).name if cell.unit in ("", cell.collection) else cell.unit
+        inside = f"{name.replace('/', '__').replace(' ', '_')}/{revision}/{slug(own)}.json"
+        other = of_place.setdefault((name, inside, cell.split), cell)
+        if other is not cell:
+            raise BadValue(
+                f"{cell.called} on {other.dataset} and on {cell.dataset} would be one result of MTEB's; choose one "
+                "(weir data export -d)"
+            )
+        places.append((name, inside))
+    paths = []
+    for (name, inside), (result, revision) in zip(places, parts, strict=True):
+        paths.append(Path(folder, "results", inside))
+        place = _folder(paths[-1].parent)
         write_json(own_file(paths[-1]), _with_other_splits(result, paths[-1]))
         facts: dict[str, object] = dict.fromkeys(NO_FACTS)
         meta = {"name": name, "revision": revision, "framework": [], **facts}
@@ -230,7 +241,7 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """Return a hash of all that decides a system's rankings but the collection."""
+    """Return a hash of everything except the collection that decides a system's rankings."""
     return Stage("run", name, {"system": description}).key
 
 
@@ -287,8 +298,9 @@ EXPECTED = "comments with YAML between '# ir_metadata.start' and '# ir_metadata.
 
 
 def read_ir_metadata(path: Path | str) -> dict[str, Any]:
-    """Read the metadata at the head of a run file, or {}; raises FormatError for a malformed head, MissingExtra
-    without PyYAML.
+    """Return the metadata at the head of a run file, {} if there is none.
+
+    Raises FormatError for malformed metadata, MissingExtra without PyYAML.
     """
     path = Path(path)
     head = read_bytes(path, HEAD_BYTES).split(b"\n")
@@ -316,7 +328,8 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
     """Write a run in TREC's format with metadata in comments at its head.
 
-    Raises BadValue for a name of another format, MissingExtra without PyYAML, else as `write_run`.
+    Raises BadValue for a name of another format and for an identifier with white space, MissingExtra without
+    PyYAML, StoreError if the file cannot be written.
     """
     text = require("yaml", "import-sources").safe_dump(
         dict(metadata), sort_keys=False, allow_unicode=True, width=1000
@@ -325,14 +338,17 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 
 
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
-    """Write rankings as <folder>/<collection>/<system>.trec with their records; <collection>-<split> unless it is
-    test.
+    """Write rankings with their metadata as <folder>/<collection>/<system>.trec, and return the paths.
 
-    results: a results folder, or finished cells.
-    Raises as `write_annotated_run`, and StoreError if the disk refuses.
+    Another split than test gives the folder <collection>-<split>.
+
+    results: a results folder, or finished results.
+
+    Raises FormatError for damaged results, MissingExtra without PyYAML, StoreError if a file cannot be
+    written.
     """
     paths = []
-    cells = cells_in(results)
+    cells = _cells_in(results)
     for cell, name in zip(cells, _file_names(cells), strict=True):
         paths.append(_folder(folder, _set_name(cell)) / f"{name}.trec")
         run = replace(read_run(cell.run), name=cell.label or cell.system)

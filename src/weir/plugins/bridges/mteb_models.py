@@ -28,11 +28,11 @@ SIMILARITIES = {"cosine": "cosine", "dot": "dot"}
 
 @runtime_checkable
 class MtebEncoder(Protocol):
-    """A model with the methods of MTEB's EncoderProtocol, by which Weir recognises it."""
+    """A model with the methods of MTEB's EncoderProtocol."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Return MTEB's ModelMeta of this model, with its name and revision."""
+        """MTEB's ModelMeta of this model, with its name and revision."""
 
     encode: Callable[..., Any]
     similarity: Callable[..., Any]
@@ -40,7 +40,7 @@ class MtebEncoder(Protocol):
 
 @runtime_checkable
 class MtebCrossEncoder(Protocol):
-    """A model with the methods of MTEB's CrossEncoderProtocol, by which Weir recognises it."""
+    """A model with the methods of MTEB's CrossEncoderProtocol."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
@@ -51,7 +51,7 @@ class MtebCrossEncoder(Protocol):
 
 @runtime_checkable
 class MtebSearch(Protocol):
-    """A model with the methods of MTEB's SearchProtocol, by which Weir recognises it."""
+    """A model with the methods of MTEB's SearchProtocol."""
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
@@ -74,14 +74,14 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """Return a model of MTEB as a system, or a cross-encoder as a re-ranker, for the right of >>.
+    """Return a model of MTEB as a system, or a cross-encoder as a re-ranker, for the right side of >>.
 
-    Weir searches vectors compared by cosine or dot product exactly, MTEB others.
+    If vectors are compared by cosine or dot product, Weir searches them exactly; otherwise MTEB does.
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
-    batch_size: texts encoded together.
+    batch_size: number of texts encoded together.
     name: the printed name, by default the model's.
-    version: its label in keys, without which stages are made again in each process.
+    version: a label that identifies stored results. Without it they are computed again in each process.
     Raises BadValue for another object, MissingExtra without mteb.
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
@@ -132,7 +132,7 @@ class MtebSearchModel:
     """The task's corpus and its searcher, None for a re-ranker."""
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
-        """Index a task's corpus with columns id, text and perhaps title."""
+        """Index the documents of a task, with columns id, text and perhaps title."""
         titles = corpus["title"] if "title" in corpus.column_names else None
         documents = Corpus(
             Ids.of(map(str, corpus["id"])),
@@ -150,10 +150,11 @@ class MtebSearchModel:
         top_ranked: Mapping[str, list[str]] | None = None,
         **about: object,
     ) -> dict[str, dict[str, float]]:
-        """Return {query: {document: score}} with up to top_k documents, only of candidates if given.
+        """Return {query: {document: score}} with up to top_k documents.
 
         An instruction is appended to the query's text, as MTEB does. Raises BadValue before `index`, and for
         conversations.
+        top_ranked: {query: the only documents to rank}.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

@@ -1,4 +1,4 @@
-"""Convert judgments, rankings and measures to objects of ranx and ir-measures; `weir.evaluate` reads them."""
+"""Conversion of judgments, rankings and measures to objects of ranx and ir-measures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weir.measures import Measure, parse_measure
 
 
 def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
-    """Convert a run to ranx's Run, or judgments to its Qrels.
+    """Return a run as ranx's Run, or judgments as its Qrels.
 
     Raises BadValue for other values, empty rankings and fractional grades, MissingExtra without ranx.
     """
@@ -29,10 +29,11 @@ def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
 
 
 def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  its named tuples or measure
-    """Convert a run to a list of ScoredDoc, judgments to Qrel, or a measure (or name) to ir-measures' own.
+    """Return a run as a list of ir-measures' ScoredDoc, judgments as a list of Qrel, or a measure as its
+    measure.
 
-    Raises BadValue for other values, fractional grades and unknown or different measures, MissingExtra without
-    ir-measures.
+    Raises BadValue for other values, fractional grades, and a measure that ir-measures lacks or defines
+    differently. Raises MissingExtra without ir-measures.
     """
     library = require("ir_measures", "bridges")
     if isinstance(value, (Run, Qrels)):

@@ -19,7 +19,7 @@ class FrameTransformer(Protocol):
     """An object of PyTerrier that maps one data frame to another."""
 
     def transform(self, inp: Any) -> Any:  # noqa: ANN401  a data frame to a data frame
-        """Map queries (qid, query) to rankings (qid, docno, score), or rankings to rankings."""
+        """Return rankings (qid, docno, score) for queries (qid, query), or for rankings."""
 
 
 def from_pyterrier(
@@ -27,9 +27,9 @@ def from_pyterrier(
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the transformer is
     """Return a transformer of PyTerrier as a system, or as a re-ranker.
 
-    reranks: return a re-ranker, for the right of >>, whose transformer gets qid, query, docno and text.
+    reranks: True for a re-ranker, for the right side of >>. Its transformer gets qid, query, docno and text.
     name: the printed name, by default the class's.
-    version: its label in keys, without which stages are made again in each process.
+    version: a label that identifies stored results. Without it they are computed again in each process.
     Raises BadValue for another object.
     """
     if isinstance(transformer, type) or not isinstance(transformer, FrameTransformer):
@@ -52,10 +52,10 @@ def from_pyterrier(
 
 
 def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) -> Any:  # noqa: ANN401  a Transformer
-    """Return a system over a collection's documents as a transformer of PyTerrier.
+    """Return a system that searches a collection's documents, as a transformer of PyTerrier.
 
     Frames of queries (qid, query) get up to k documents each, with docno, score and rank from 0. Frames with
-    documents are ordered by the system's scores, or its last re-ranker's. Other columns stay.
+    documents are ordered by the system's scores, or its last re-ranker's. Other columns are kept.
     system: a system, a re-ranker, or a function or object that `weir.system` takes.
     Raises BadValue for another object, MissingExtra without PyTerrier.
     """

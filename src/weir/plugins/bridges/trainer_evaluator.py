@@ -22,7 +22,8 @@ from weir.errors import BadValue, require
 from weir.experiment.stages import slug
 from weir.files.atomic import make_folder
 from weir.measures import Measure, measures_of
-from weir.models.encoder import DeclaredSimilarity, QueryDocumentEncoder, as_encoder
+from weir.models.encoder import as_encoder
+from weir.models.protocols import DeclaredSimilarity, QueryDocumentEncoder
 from weir.plugins.bridges.candidates import dense_run, sparse_run
 from weir.stats.score_rows import result_rows
 from weir.systems import BM25
@@ -46,20 +47,20 @@ class SparseTextEncoder(Protocol):
         ...
 
     def sparsity(self, embeddings: object) -> dict[str, float]:
-        """Return statistics of how few terms have a weight, such as the mean number of terms used in a text."""
+        """Return statistics of the term weights, such as the mean number of terms with a weight in a text."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainers take instances of their own class alone
-    """An evaluator for any trainer of sentence-transformers: evaluator=SentenceTransformersEvaluator("mine/").
+    """An evaluator for any trainer of sentence-transformers:
+    evaluator=SentenceTransformersEvaluator("mine/").
 
-    A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first `depth` of
-    `first`. A call encodes each document once and holds one chunk's vectors.
-
-    It returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low and _high. With an output path it
-    writes values of queries to weir/<name>/, for `weir.Scores.load`, and means beside them, for
-    `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
+    A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first
+    `depth` documents of `first`. A call encodes each document once and has the vectors of one chunk in
+    memory. It returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low and _high. With an
+    output path it writes the values of queries to weir/<name>/, for `weir.Scores.load`, and means beside
+    them, for `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
     """
 
     dataset: Dataset | str | Path
@@ -85,12 +86,12 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @cached_property
     def collection(self) -> Dataset:
-        """The collection to evaluate on; it is opened at the first call."""
+        """The collection to evaluate on, opened at the first call."""
         return self.dataset if isinstance(self.dataset, Dataset) else load(self.dataset)
 
     @property
     def greater_is_better(self) -> bool:
-        """True: trainers keep the checkpoint with the highest value."""
+        """True, so that trainers keep the checkpoint with the highest value."""
         return True
 
     @property
@@ -100,7 +101,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @property
     def description(self) -> str:
-        """The evaluator's name on a model's card."""
+        """ "Information Retrieval", the name on a model's card."""
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -115,7 +116,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Return means and ends of intervals by name; raises BadValue for another model."""
+        """Return {name: mean or end of an interval}; raises BadValue for another kind of model."""
         scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
         rows = result_rows(scores, self.name, type(model).__name__)
         metrics = {}

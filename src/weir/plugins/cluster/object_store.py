@@ -40,10 +40,10 @@ class ObjectStore:
 
     @staticmethod
     def open(address: str) -> ObjectStore:
-        """Open the store at an address, after a test that it writes, conditions and deletes.
+        """Return the store at an address, after testing that it can write, write conditionally and delete.
 
-        Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError for a store that fails
-        the test.
+        Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError for a store
+        that fails the test.
         """
         parts = urlsplit(address)
         if parts.scheme in ("file", "local"):
@@ -135,12 +135,18 @@ class ObjectStore:
             self.files.rm_file(f"{self.root}/{name}")
 
     def upload(self, path: Path, name: str, moved: Moved) -> None:
-        """Write a file as an object, which appears when complete."""
+        """Write a file as an object, which appears when complete.
+
+        moved: called with the bytes moved so far.
+        """
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Write an object to a file; return False if there is none."""
+        """Write an object to a file; return False if there is none.
+
+        moved: called with the bytes moved so far.
+        """
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

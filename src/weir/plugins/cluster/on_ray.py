@@ -1,9 +1,10 @@
-"""A grid on a Ray cluster: its cells are tasks that write to a results folder shared by all machines.
+"""An experiment on a Ray cluster: its results are made by tasks that write to a folder shared by all
+machines.
 
-Vectors and rankings never pass through Ray: a task gets the names of a grid and the number of a cell, and does the
-work of `weir run` in one process. The first cell that needs a stage makes it. Documents are encoded first, in shares,
-by actors that keep a model loaded. One actor counts requests to services for all tasks. Lost tasks are restarted
-here, not by Ray, so that it is reported at once.
+Vectors and rankings never pass through Ray. A task gets the names of an experiment and the number of a
+result, and does the work of `weir run` in one process. Documents are encoded first, in shares, by actors that
+keep a model loaded. One actor counts requests to services. Lost tasks are restarted by this module, so that
+each loss is reported at once.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ PASSED = (
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment by names that every machine resolves alike; folders are absolute."""
+    """An experiment by names that mean the same on every machine; folders are absolute."""
 
     datasets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -81,7 +82,7 @@ class Grid:
 
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
-        """Return the names of an experiment; raises BadValue for a part that exists in this process alone."""
+        """Return the names of an experiment; raises BadValue for a part that only this process has."""
         for system in experiment.parsed_systems():
             if session_only(system.describe()):
                 raise BadValue(
@@ -100,7 +101,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Return the cells of the grid, in order."""
+        """Return the results to make (a system on a dataset each), in order."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -147,7 +148,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """A share of a stage's documents to encode before a cell is made: number `number` of `of` shares."""
+    """A share of the documents to encode before a system is run on a collection: number `number` of `of` shares."""
 
     cell: int
     """Number of the cell."""
@@ -168,7 +169,7 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
 
 
 class GridActor:
-    """A Ray actor shared by all workers, with the ledger of requests and the machine on which each job began."""
+    """A Ray actor shared by all workers: counts of requests, and the machine on which each job began."""
 
     def __init__(self, spent: Spent) -> None:
         self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
@@ -184,13 +185,13 @@ class GridActor:
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
-        """Return (job, machine) of each job begun since the last call."""
+        """Return (job, machine) for each job that has begun since the last call."""
         return [self.begun.popleft() for _ in range(len(self.begun))]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
-    """The ledger of all tasks, in an actor; records count this process's own spending."""
+    """The counts of requests of all tasks, held by an actor; a task's record has only its own process's requests."""
 
     actor: Any
     ray: Any
@@ -220,7 +221,11 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Complete a cell in a worker; return "" or the failure as one line."""
+    """Make one result in a worker; return "" or the failure as one line.
+
+    number: of the result in the grid.
+    software: version that the worker must have.
+    """
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -255,7 +260,7 @@ def _logged(
 
 
 class ShareWorker:
-    """An actor that encodes shares, keeping the last model loaded."""
+    """A Ray actor that encodes shares of documents, with the last model kept in memory."""
 
     def __init__(self) -> None:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
@@ -279,10 +284,10 @@ class RayCluster:
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Finish all cells of the grid; if some fail, finish the others first.
+        """Make all unfinished results of an experiment. If some fail, the others are finished first.
 
-        Raises MissingExtra, BadValue if the cluster cannot be reached or the grid has parts of this process,
-        and WeirError for failed cells.
+        Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
+        this process has, and WeirError for failed results.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
@@ -573,7 +578,6 @@ def _outcome(
     title: str,
     machine: str,
 ) -> tuple[str, Exception | None]:
-    """Return (reason of failure or "", Ray's error if the worker is lost)."""
     errors = ray.exceptions
     place = f" on {machine}" if machine else ""
     try:

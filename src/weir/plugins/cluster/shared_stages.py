@@ -38,7 +38,7 @@ class _DamagedError(StoreError): ...
 
 @dataclass(frozen=True, eq=False)
 class SharedStages:
-    """The stages below an address. All methods raise StoreError for a store that cannot be reached."""
+    """The indexes and rankings in a shared store; all methods raise StoreError if it cannot be reached."""
 
     address: str
     base: Path
@@ -46,14 +46,17 @@ class SharedStages:
 
     @cached_property
     def store(self) -> ObjectStore:
-        """Open the shared object store at the first call and return it. Raises like `ObjectStore.open`."""
+        """The shared store, opened at the first use; raises StoreError, BadValue for a bad address, MissingExtra."""
         return ObjectStore.open(self.address)
 
     def try_out(self) -> None:
         self.store  # noqa: B018  opening it does this
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Fetch a stage's files, checked one by one, then its record; present files are kept."""
+        """Fetch the files of a stage, checking each, then the record; return False if the store lacks it.
+
+        Files that are on this machine are not fetched again.
+        """
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:
                 watch(f"{stage.kind} of {stage.name} is damaged in {self.address}", 0, 0)

@@ -1,4 +1,4 @@
-"""Grade a tool's answers: outcomes of questions, causes of differences, counts by group."""
+"""Grades of a tool's answers: outcomes, causes of differences, counts by group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from weir.errors import WeirError
-from weir.plugins.conform.oracle import Case, Rankings, exact_answer, sorted_documents
+from weir.plugins.conform.oracle import Case, exact_answer, sorted_documents
 from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
 from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vectors
 
@@ -50,10 +50,6 @@ def _convention(**changes: str) -> Change:
         return replace(question, case=replace(question.case, conventions=conventions))
 
     return change
-
-
-def _with_run(question: Question, run: Rankings) -> Question | None:
-    return None if run == question.case.run else replace(question, case=replace(question.case, run=run))
 
 
 def _down(best_first: list[str]) -> list[tuple[str, float]]:
@@ -125,7 +121,7 @@ def _appended(question: Question) -> Question | None:
         returned = {d for d, _ in row}
         lowest = min((s for _, s in row), default=0.0) - 1
         run[query] = row + [(d, lowest) for d, _ in judged if d not in returned]
-    return _with_run(question, run)
+    return None if run == question.case.run else replace(question, case=replace(question.case, run=run))
 
 
 def _in_input_order(question: Question) -> Question | None:
@@ -193,10 +189,11 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """Return, for each wrong value of a tool, the name of a deviation (another reading of the measure) that gives it.
+    """Return, for each wrong value of a tool, the name of a deviation (another reading of the measure) that
+    gives it.
 
-    Since readings may fit by chance, the one that explains most values goes first, and so on; pairs and last resorts
-    come last.
+    Readings may fit by chance, so the reading that explains most values is taken first; pairs of readings and
+    last resorts come last.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {
@@ -264,7 +261,7 @@ OUTCOMES: tuple[Outcome, ...] = ("passed", "differs", "refused", "not applicable
 
 @dataclass(frozen=True)
 class ValueDifference:
-    """A value of a tool that differs from the exact one, for one query or the mean."""
+    """A tool's value, for one query or the mean, that differs from the exact value."""
 
     query: str | None
     """None for the mean."""
@@ -295,7 +292,10 @@ class Graded:
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Grade a tool's answers; `explain` finds why values differ, which takes longer."""
+    """Return a grade for each test vector and measure that a tool was asked.
+
+    explain: also find why values differ, which takes longer.
+    """
     graded = [g for v in vectors for g in _grade_reply(v, answers.replies.get(v.id))]
     if not explain:
         return graded
@@ -307,9 +307,6 @@ def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> 
 
 
 def _grade_reply(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
-    """Yield a grade for each measure that a test vector asks; a reply of None, a program without an answer, grades
-    each "not applicable".
-    """
     reply = reply or VectorReply({}, "it gave no answer")
     expected = {e.name: e for e in vector.expected}
     for name in vector.measures:
@@ -397,7 +394,7 @@ class Summary:
 
 
 def summarised(answers: Answers, graded: Sequence[Graded]) -> Summary:
-    """Count the outcomes of a tool's answers by group of test vectors, and the reasons for differences."""
+    """Return the outcomes of a tool's answers, counted by group of test vectors, and the reasons for differences."""
     outcomes: dict[str, set[str]] = {}
     for g in graded:
         outcomes.setdefault(g.vector.id, set()).add(g.outcome)
@@ -456,7 +453,7 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """Return the `most` grades farthest from exact, each with its largest difference."""
+    """Return the `most` grades whose values are farthest from exact, each with its largest difference."""
     largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 

@@ -1,4 +1,4 @@
-"""Compute the exact value of every measure straight from its definition."""
+"""The exact value of every measure, computed straight from its definition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def over(above: int | Fraction, below: int | Fraction) -> Fraction:
 
 
 def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
-    """Return the sum of gain / log2(rank + ahead) as coefficients of 1 / log2(m)."""
+    """Return the sum of gain / log2(rank + ahead), as coefficients of the terms 1 / log2(m)."""
     # log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, so that
     # sums that are multiples of each other are recognised.
     coefficients: dict[int, Fraction] = {}
@@ -43,14 +43,14 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
 
 
 def value(terms: Discounted) -> Exact:
-    """Evaluate a discounted sum; exact as a fraction if only log2(2) = 1 is left."""
+    """Return the value of a discounted sum, a fraction if only log2(2) = 1 is left."""
     if set(terms) <= {2}:
         return terms.get(2, Fraction(0))
     return total([_WORK.divide(_as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
 
 
 def quotient(above: Discounted, below: Discounted) -> Exact:
-    """Divide two discounted sums; a fraction if one is a multiple of the other."""
+    """Return the quotient of two discounted sums, a fraction if one is a multiple of the other."""
     if not below or not above:
         return Fraction(0)
     ratios = {above.get(m, Fraction(0)) / coefficient for m, coefficient in below.items()}
@@ -141,7 +141,7 @@ _EPSILON = Fraction(1, 100000)
 
 
 def definition(*names: str, of: dict[str, Definition] = DEFINITIONS) -> Callable[[Definition], Definition]:
-    """Register a function as the definition of these measures, in `of`."""
+    """Return a decorator that registers a function as the definition of these measures, in `of`."""
 
     def add_definition(function: Definition) -> Definition:
         of.update(dict.fromkeys(names, function))
@@ -216,7 +216,6 @@ def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: Le
 
 
 def _cumulated(gains: list[Fraction], base: Fraction = Fraction(2), discount: str = "trec") -> Exact:
-    """Return gains discounted by log(rank + 1), or "original": by log(rank) from rank `base` on."""
     if discount == "trec":
         return in_base(value(discounted(gains)), base)
     late = [gain if rank >= base else Fraction(0) for rank, gain in enumerate(gains, 1)]
@@ -466,8 +465,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """Treatment of ties, missing rankings and queries without relevant documents, which definitions of measures leave
-    open."""
+    """The treatment of ties, missing rankings and queries without relevant documents, which measures leave open."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
@@ -514,7 +512,7 @@ class Answer:
 
 
 def parse_name(text: str) -> MeasureName:
-    """Parse the name of a measure; raises BadValue and UnknownName."""
+    """Return the parts of a measure's name; raises BadValue and UnknownName."""
     if text.startswith("condensed(") and text.endswith(")"):
         return replace(parse_name(text[len("condensed(") : -1]), condensed=True)
     match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?(?:@([1-9][0-9]*))?", text)
@@ -530,7 +528,7 @@ def parse_name(text: str) -> MeasureName:
 
 
 def refusal(case: Case) -> str | None:
-    """Return why an input must be refused, or None."""
+    """Return why judgments or a ranking are invalid and must be refused, or None if they are valid."""
     if not any(case.qrels.values()):
         return "the judgments are empty"
     for query, pairs in case.qrels.items():
@@ -547,8 +545,10 @@ def refusal(case: Case) -> str | None:
 
 
 def exact_answer(case: Case, measure: str) -> Answer:
-    """Compute a measure exactly for each query that the case's conventions average over, and its mean. Raises BadValue
-    if the input must be refused, if no query is left, or if tied documents can be ordered in too many ways.
+    """Return the exact value of a measure for each query that the case's conventions count, and its mean.
+
+    Raises BadValue if the input must be refused, if no query is left, or if tied documents have too many
+    orders.
     """
     reason = refusal(case)
     if reason is not None:
@@ -592,14 +592,14 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Sort documents by score, then by the bytes of their identifier, both descending."""
+    """Return documents sorted by score, then by the bytes of their identifier, both descending."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])
 
 
 def orders(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> Iterator[list[str]]:
-    """Yield every order that the scores allow; raises BadValue for too many."""
+    """Yield every order that the scores allow; steps raise BadValue for too many."""
     compared = {d: _compared(s, conventions) for d, s in scored}
     tied = [
         list(group)

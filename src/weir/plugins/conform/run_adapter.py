@@ -3,15 +3,16 @@
 It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, and needs only adapters/NAME.py beside
 it, nothing of Weir. An adapter defines
 
-    PACKAGE      the package to install VERSION      only of a tool that is a checkout, whose folder is the second
-    argument: sys.argv[2] FOLLOWS      unusual conventions that it supports or always keeps, such as
-    "self_matches=drop" HOLDS        "twice ranked", "twice judged", "unanswered": inputs that the tool's types can
-    hold value(vector, measure)   the answer, {"mean": ..., "per_query": {...}, "decimals": ...}, each optional; None
-    if the tool lacks the measure; an exception is a refusal. vector["grades"] and ["scores"] hold {query: {document:
-    x}} beside the pairs in ["qrels"] and ["run"]
+    PACKAGE   the package to install
+    VERSION   only for a tool that is a checkout, whose folder is the second argument
+    FOLLOWS   unusual conventions that it supports or always keeps, such as "self_matches=drop"
+    HOLDS     inputs that the tool's types can hold: "twice ranked", "twice judged", "unanswered"
+    value(vector, measure)   {"mean": ..., "per_query": {...}, "decimals": ...}, each optional; None if the tool lacks
+              the measure. An exception is a refusal.
 
-The first line of the output describes the tool; then comes one line for each vector, so that a missing line shows
-which vector killed the tool.
+vector["grades"] and ["scores"] have {query: {document: number}} beside the pairs in ["qrels"] and ["run"]. The first
+line of the output describes the tool. A line follows for each vector, so that a missing line shows which vector ended
+the tool.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are d
     return module
 
 
-def tool_answer(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
-    """Return a tool's values on one test vector, or why it cannot be asked, as JSON for one line."""
+def _tool_answer(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
     reason = _not_applicable(tool, vector)
     if reason is not None:
         return {"id": vector["id"], "not_applicable": reason}
@@ -77,10 +77,9 @@ def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: A
     return next((f"its input cannot hold this: {what}" for what in missing), None)
 
 
-def to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
-    """Convert numbers of any library to JSON; NaN and infinity become text."""
+def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
     if isinstance(value, dict):
-        return {str(key): to_json_value(one) for key, one in value.items()}
+        return {str(key): _to_json_value(one) for key, one in value.items()}
     if value is None or isinstance(value, (str, bool, int)):
         return value
     number = float(value)
@@ -99,7 +98,7 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Read test vectors from standard input and print the tool's answers, a line for each."""
+    """Read test vectors from standard input, print the tool's answers, a line for each, and return the exit code."""
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)
@@ -118,7 +117,7 @@ def main(name: str) -> int:
         return NOT_INSTALLED
     print(json.dumps({**head, "python": platform.python_version()}), file=out, flush=True)
     for vector in vectors:
-        print(json.dumps(to_json_value(tool_answer(tool, vector))), file=out, flush=True)
+        print(json.dumps(_to_json_value(_tool_answer(tool, vector))), file=out, flush=True)
     return 0
 
 

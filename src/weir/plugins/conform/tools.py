@@ -1,4 +1,4 @@
-"""Ask other tools for their answers, each in its own process and Python."""
+"""Answers of other tools, each asked in its own process and Python."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """Ask a tool for its answers; if its process dies, restart it after the vector that killed it.
+    """Return a tool's answers; if its process dies, it is restarted after the vector that killed it.
 
     python: the interpreter that has the tool.
     checkout: the folder of a tool that is not a package.
@@ -141,7 +141,7 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 
 
 def read_answers(path: Path) -> Answers:
-    """Read answers from JSON lines, see docs/conformance.md; raises FormatError."""
+    """Return the answers in JSON lines, see docs/conformance.md; raises FormatError."""
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
     replies: dict[str, VectorReply] = {}
@@ -187,5 +187,5 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
 
 
 def json_number(number: float | None) -> float | str | None:
-    """Return a number for JSON; NaN and infinity as text."""
+    """Return a number for JSON; NaN and infinity as text, None as it is."""
     return number if number is None or number - number == 0 else str(number)

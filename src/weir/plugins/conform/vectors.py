@@ -65,7 +65,7 @@ class Vector:
 
 
 def with_answers(vector: Vector) -> Vector:
-    """Return the vector with the oracle's answers or refusal."""
+    """Return the test vector with the exact answers, or with the reason why its input must be refused."""
     try:
         answers = [(name, exact_answer(vector.case, name)) for name in vector.measures]
     except BadValue as reason:
@@ -83,7 +83,7 @@ def groups() -> tuple[str, ...]:
 
 
 def files() -> dict[str, str]:
-    """Return name -> text of the vector files and their README."""
+    """Return {file name: text} of the vector files and their README."""
     folder = resources.files("weir.plugins.conform") / "vectors"
     named = sorted(path.name for path in folder.iterdir() if path.name.endswith((".json", ".md")))
     return {name: (folder / name).read_text(encoding="utf-8") for name in named}
@@ -99,7 +99,7 @@ def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
 
 
 def read(content: str, where: object) -> list[Vector]:
-    """Parse the text of one file; raises FormatError for another schema."""
+    """Return the vectors in the text of a file; raises FormatError for another schema."""
     data = json.loads(content)
     if data.get("schema") != SCHEMA:
         raise FormatError(where, f"schema {data.get('schema')!r}", f"'{SCHEMA}'")

@@ -134,7 +134,6 @@ class FaissIndex:
         return _with_effort(faiss, index, self.effort)
 
     def _blocks(self, index: Approximate, rows: VectorSource) -> Iterator[tuple[int, Float32]]:
-        """Yield (number of the first vector, vectors) in order, and release each block after use."""
         empty = index.size()
         for start in range(0, len(rows), BLOCK_VECTORS):
             yield start, np.ascontiguousarray(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))

@@ -1,4 +1,4 @@
-"""Documents expanded or reweighted before indexing: `doc2query`, `deepct`."""
+"""Documents expanded, or with changed term weights, before indexing: `doc2query`, `deepct`."""
 
 from __future__ import annotations
 
@@ -70,16 +70,15 @@ class Expansions:
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return the questions of each document, written by a model and stored by text in Weir's home.
+    """Return the questions that a model writes about each document, stored by text in Weir's home.
 
-    Raises like the writer.
+    Raises the errors of loading and running the model.
     """
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
 
-    def questions(some: list[str]) -> Iterator[Ragged]:
-        """Return the questions that the model writes about each text, as UTF-8 bytes, one line a question."""
+    def encoded_questions(some: list[str]) -> Iterator[Ragged]:
         nonlocal loaded, count
         loaded = loaded or writer.load(device)
         for answers in loaded.questions(some, steps.within):
@@ -89,7 +88,7 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 
     # On a processor a text is written about by itself, so that only what is missing has to be.
     blocks = EncodingBlocks(BATCH_TEXTS, whole=declared_device(device) != "cpu")
-    rows = encoded_rows(store, texts_of(corpus, EXPANSION_VIEW), questions, steps.batch, blocks)
+    rows = encoded_rows(store, texts_of(corpus, EXPANSION_VIEW), encoded_questions, steps.batch, blocks)
 
     def question_block(start: int, stop: int) -> Strings:
         block = rows.rows(start, stop)
@@ -99,9 +98,10 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 
 
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
-    """Read the first n questions of each document from JSON lines, plain, .gz or .zst; see ID_KEYS and QUESTION_KEYS.
+    """Return the first n questions of each document in JSON lines, plain, .gz or .zst.
 
-    Raises FormatError for another form, and if no line is about a document of the corpus.
+    ID_KEYS and QUESTION_KEYS are the names of the fields. Raises FormatError for a missing or damaged file, another
+    form, and if no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -123,17 +123,17 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     ptr = np.searchsorted(code[order], np.arange(len(corpus) + 1))
     lines = Strings.concatenated(parts)
 
-    def questions(start: int, stop: int) -> Strings:
+    def joined_questions(start: int, stop: int) -> Strings:
         return Strings.of(
             "\n".join(lines.take(order[ptr[i] : min(ptr[i + 1], ptr[i] + n)]).tolist())
             for i in range(start, stop)
         )
 
-    return Expansions(questions, len(corpus), int((np.diff(ptr) == 0).sum()))
+    return Expansions(joined_questions, len(corpus), int((np.diff(ptr) == 0).sum()))
 
 
 def contents(path: Path) -> str:
-    """Return a hash of a file. Raises FormatError if it cannot be read."""
+    """Return a hash of a file; raises FormatError if it cannot be read."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -143,7 +143,6 @@ def contents(path: Path) -> str:
 
 
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
-    """Return (document, its questions, one per line) from one line of a file."""
     name = next((row[key] for key in ID_KEYS if key in row), None)
     value = next((row[key] for key in QUESTION_KEYS if key in row), None)
     name = str(name) if type(name) is int else name
@@ -167,10 +166,10 @@ WRITING = tuple(f.name for f in fields(QuestionWriter))
 @named_arguments
 @dataclass(frozen=True)
 class Doc2Query:
-    """Search by BM25 or RM3 over documents to which questions that they answer are added, in the same field.
+    """Search by BM25 or RM3 over documents extended by questions that they answer.
 
-    Questions are kept in Weir's home. Raises BadValue for settings out of range. Source: Nogueira and Lin 2019
-    (docTTTTTquery), with the BEIR paper's 40 questions.
+    Questions are kept in Weir's home. Raises BadValue for settings out of range. Source: Nogueira and Lin
+    2019 (docTTTTTquery), with the BEIR paper's 40 questions.
     """
 
     system: BM25 | RM3 = BM25()  # noqa: RUF009 - a frozen value
@@ -239,7 +238,8 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Write missing questions or read them from the file, and index the expanded documents.
+        """Return the searcher of the expanded documents, after writing missing questions or reading them from
+        the file.
 
         Warns (RankingWarning) if a file has no questions for some documents.
         """
@@ -309,11 +309,11 @@ BLOCK_TOKENS = 1 << 18
 @named_arguments
 @dataclass(frozen=True)
 class DeepCT:
-    """Search by BM25 in which each word counts as often as a model of its context predicts.
+    """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
 
-    A word's weight w is its first piece's, at least 0; of equal words the largest counts. Defaults are BEIR's
-    (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0. Raises UnknownName
-    or BadValue.
+    A word's weight w is that of its first piece, at least 0. Of equal words the largest weight counts.
+    Defaults are BEIR's (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0.
+    Raises UnknownName or BadValue.
     """
 
     model: str
@@ -355,7 +355,7 @@ class DeepCT:
 
     @property
     def encoder(self) -> SparseEncoder:
-        """The encoder that weighs the tokens."""
+        """The encoder that gives the tokens their weights."""
         reading = ("max_length", "dtype", "engine", "batch_tokens")
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
@@ -374,7 +374,6 @@ class DeepCT:
         return (self.view,)
 
     def fetch(self) -> None:
-        """Download the encoder's checkpoint unless it is here. Raises DownloadError."""
         self.encoder.fetch()
 
     @checked
@@ -408,7 +407,7 @@ class DeepCT:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The table by which word pieces of a tokenizer are joined to whole words again."""
+    """The joins of a tokenizer's word pieces to whole words."""
 
     pieces: list[str]
     """Text of every token."""
@@ -419,8 +418,8 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the joining table of an encoder's tokenizer. Raises BadValue if no piece begins with ##, as
-        BERT's do."""
+        """Return the table that joins a tokenizer's pieces; raises BadValue unless pieces begin with ##, as
+        BERT's."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -435,7 +434,11 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the distinct words of each text: (ptr int64[texts + 1], words, largest weight of each, its number)."""
+        """Return each text's words: (ptr int64[texts + 1], all distinct words, weight of each word, its
+        number in the distinct words).
+
+        A word occurs once in a text, with its largest weight.
+        """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]
         token, weight = token[use], weight[use]
@@ -454,7 +457,6 @@ class Words:
         return cuts, Strings.of(spelled), heaviest, number
 
     def _numbered(self, token: Int32, start: Int64, length: Int64) -> tuple[Int64, list[str]]:
-        """Return (word number of each token, list of distinct words), with word pieces joined."""
         numbers: dict[str, int] = {}
         spelled: list[str] = []
         single, number = np.full(len(self.pieces), -1, np.int64), np.empty(len(start), np.int64)
@@ -480,7 +482,6 @@ class Words:
 def _repeated(
     table: TermTable, ptr: Int64, spelled: Strings, times: Int64, number: Int64
 ) -> tuple[Int64, Int32]:
-    """Return the terms of each text, each repeated as often as its word counts: (ptr int64[texts + 1], term int32)."""
     starts, terms = table.add(spelled)
     size = np.diff(starts)[number]
     cuts = np.zeros(len(size) + 1, np.int64)

@@ -59,7 +59,7 @@ QUERY, DOCUMENT = 32, 300
 
 @dataclass(frozen=True, eq=False)
 class LateRecipe:
-    """All settings of a late-interaction encoder resolved, nothing loaded."""
+    """The complete settings of a late-interaction encoder, before anything is loaded."""
 
     checkpoint: Checkpoint
     query_marker: str = ""
@@ -101,11 +101,6 @@ class LateRecipe:
 
 
 def _resolve_late(encoder: LateEncoder) -> LateRecipe:
-    """Resolve an encoder's settings from its checkpoint's files.
-
-    Raises BadValue for a checkpoint without token vectors and for lengths beyond the architecture, DownloadError and
-    StoreError for a missing or damaged one.
-    """
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="late", source="")
     folder = locate(encoder.model)
     checkpoint = open_checkpoint(encoder.model)
@@ -219,10 +214,10 @@ QUERY_GROWTH = 2
 
 @dataclass(frozen=True)
 class LateEncoder:
-    """An encoder of texts to token vectors, with the settings of `colbert`; None takes a setting from card or
-    checkpoint.
+    """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own
+    setting.
 
-    Raises BadValue.
+    Raises BadValue for settings out of range.
     """
 
     model: str = "colbert"
@@ -288,7 +283,7 @@ class TokenEncoder:
         return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
-        """Return the batch filled up, if `fill` is set."""
+        """Return the tokens, with each text padded to `fill` tokens if set."""
         if not self.fill:
             return batch
         lengths = batch.lengths
@@ -339,9 +334,9 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of a stream of texts, in order, some thousand at a time, unchecked for NaN.
+        """Yield the token vectors of texts, in order, some thousand texts at a time; NaN is not refused.
 
-        Raises BadValue for a text that does not fit into memory.
+        Steps raise BadValue for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
         prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts

@@ -91,10 +91,7 @@ class ColBERT:
     store: str = "fp16"
     """Type of the stored token vectors, fp16 or fp32."""
     bits: int = 0
-    """0 scores the stored vectors.
-
-    1 or 2 scores vectors compressed to a centroid and that many bits for each number.
-    """
+    """0 scores full vectors; 1 or 2 scores vectors compressed to a centroid and this many bits for each number."""
     candidates: int | str | None = "auto"
     """Documents to score, found by centroids.
 
@@ -161,7 +158,7 @@ class ColBERT:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedLate) -> DocumentEncoding:
-        """Return how documents become token vectors."""
+        """Return how documents are encoded as token vectors and where these are stored."""
         described = loaded.encoder.describe(settings().device)
         about = {name: value for name, value in described.items() if name not in QUERY_ENTRIES}
         about |= {"kind": "tokens", "stored": self.store}
@@ -208,8 +205,7 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of documents, which encodes missing ones; None if `bits` are set, as compression needs a
-        collection."""
+        """Return a scorer of given documents; None if `bits` are set, as compression needs a whole collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
@@ -221,8 +217,6 @@ class ColBERT:
 
 @dataclass(frozen=True, eq=False)
 class _Tokens:
-    """Documents as token vectors, compared by MaxSim."""
-
     system: ColBERT
     ids: Ids
     full: StoredRows | None
@@ -291,10 +285,6 @@ def _overlap(exact: Found, other: Found) -> float:
 
 
 def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates: Run) -> Float64:
-    """Return each candidate's score, LOWEST_SCORE for documents without tokens and queries not in `numbers`.
-
-    query: vectors of the queries `numbers`.
-    """
     score = np.full(len(candidates.doc), LOWEST_SCORE)
     for at, q in enumerate(numbers.tolist()):
         own = np.arange(candidates.ptr[q], candidates.ptr[q + 1])
@@ -313,7 +303,7 @@ class LateScorer:
 
     @cached_property
     def loaded(self) -> LoadedLate:
-        """Load the encoder at the first call and return it."""
+        """The encoder, loaded at the first use."""
         return self.system.encoder.load(settings().device)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
@@ -324,9 +314,7 @@ class LateScorer:
         return _score_candidates(rows, query, numbers, replace(candidates, doc=place.astype(np.int32)))
 
     def costs(self) -> Costs:
-        return Costs(
-            requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
-        )
+        return self.counts.costs()
 
     def _rows(self, docs: Int64, place: Int64, context: Context) -> TokenRows:
         corpus, how = self.corpus, self.system.document_encoding(self.loaded)

@@ -1,4 +1,4 @@
-"""Learned sparse retrieval, `splade`, `sparta` and `unicoil`: exact search of weighted terms in an impact index."""
+"""Learned sparse retrieval, `splade`, `sparta` and `unicoil`: exact search for weighted terms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BLOCK_WEIGHTS = 1 << 20
 @named_arguments
 @dataclass(frozen=True)
 class Sparse:
-    """Learned sparse retrieval with exact search; see `splade`, `sparta` and `unicoil`.
+    """Learned sparse retrieval with exact search, made by `splade`, `sparta` and `unicoil`.
 
     Raises UnknownName or BadValue.
     """
@@ -91,7 +91,9 @@ class Sparse:
 
     def kernels(self, documents: int) -> tuple[str, ...]:
         many = documents > EXHAUSTIVE_DOCUMENTS
-        return (*sparse_kernels(documents), *(("learned sparse search",) if many else ()))
+        of_terms = self.encoder.family in ("splade", "sparta")
+        groups = (("learned sparse search", many), ("term weights", of_terms))
+        return (*sparse_kernels(documents), *(name for name, used in groups if used))
 
     between = " "
     batch_texts = BATCH_TEXTS
@@ -101,7 +103,7 @@ class Sparse:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedSparse) -> DocumentEncoding:
-        """Return how documents become weighted terms."""
+        """Return how documents are encoded as weighted terms and where these are stored."""
         return term_encoding(loaded)
 
     def encoded_queries(self, loaded: LoadedSparse, queries: Queries) -> Ragged:
@@ -134,7 +136,7 @@ class Sparse:
 
 
 def term_encoding(loaded: LoadedSparse) -> DocumentEncoding:
-    """Return how documents become weighted terms, rows of TERM."""
+    """Return how documents are encoded as weighted terms (rows of TERM) and where these are stored."""
     described = loaded.recipe.encoder.describe(settings().device)
     about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
     store = RowStore.of(settings().home / "vectors", about, RAW, TERM.itemsize)
@@ -144,8 +146,6 @@ def term_encoding(loaded: LoadedSparse) -> DocumentEncoding:
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """Documents as weighted terms in an impact index; searches need nothing else."""
-
     index: ImpactIndex
     stored: None = None
 
@@ -215,7 +215,6 @@ def _inverted_on_disk(
 
 
 def _terms(rows: Ragged) -> tuple[Int32, Float32]:
-    """Return (terms, their weights) of rows of TERM, also if stored as bytes."""
     values = np.ascontiguousarray(rows.values).reshape(-1).view(TERM)
     return np.ascontiguousarray(values["term"]), np.ascontiguousarray(values["weight"])
 
@@ -238,19 +237,20 @@ def splade(
     engine: str = "auto",
     batch_tokens: int = 0,
 ) -> Sparse:
-    """Search by SPLADE: terms predicted by a masked-word model, weighted by the largest log(1 + relu) over tokens.
+    """Search by SPLADE: terms predicted by a masked-word model, weighted by the largest log(1 + relu) over
+    tokens.
 
     Search is exact. Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    query: weights of query terms: "model", "tokens" (1 for each distinct token), "idf" (the checkpoint's idf.json) or
-        another checkpoint. None leaves it to the checkpoint.
+    query: how query terms are weighted: "model", "tokens" (1 for each distinct token), "idf" (the
+        checkpoint's idf.json) or another checkpoint. None leaves it to the checkpoint.
     pooling: max or sum over tokens.
     activation: relu, or log1p_relu for the logarithm twice.
-    top, top_query: heaviest terms kept of a document and a query.
-    threshold: kept terms have larger weights.
+    top, top_query: number of heaviest terms kept of a document and a query.
+    threshold: terms of at most this weight are dropped.
     quantised: round weights to whole 256ths of 5, as Pyserini's impacts.
-    view: the encoded field of a document.
+    view: fields of a document that are encoded.
     max_length, max_query: tokens of a document and a query.
     dtype, engine, batch_tokens: see `dense`.
 
@@ -274,10 +274,10 @@ def sparta(
 ) -> Sparse:
     """Search by SPARTA: a term's weight is log(1 + relu) of its vector's largest product with a token state.
 
-    A query's tokens weigh 1 for each occurrence. BEIR's code includes the states of padding, so that weights depend
-    on the batch; here only tokens count. Raises BadValue for settings out of range.
+    A query's tokens weigh 1 for each occurrence. BEIR's code includes the states of padding, so that weights
+    depend on the batch; here only tokens count. Raises BadValue for settings out of range.
 
-    top: heaviest terms kept of a document. None is 2,000, as in BEIR.
+    top: number of heaviest terms kept of a document. None is 2,000, as in BEIR.
     model, view, max_length, dtype, engine, batch_tokens: see `splade`.
 
     Source: Zhao et al. 2021, BEIR's models/sparta.py.

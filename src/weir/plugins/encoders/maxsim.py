@@ -48,7 +48,8 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 @jit
 def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """Decompress vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled to length 1.
+    """Write decompressed vectors, centroid plus residual scaled to length 1, into out, float32[tokens,
+    dimensions].
 
     code: int32[tokens], centroids.
     packed: uint8[tokens, dimensions * bits / 8], bucket numbers, the first in the highest bits.
@@ -111,11 +112,6 @@ EXACT_BLOCK_TOKENS = 768
 
 @intrinsic
 def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-    """Raise best, float32[WIDTH], to the maximum with the products of ROWS tokens and WIDTH query tokens; NaN stays.
-
-    Arguments but dimensions are addresses. rows: int64[ROWS], addresses of float32[dimensions]. panel:
-    float32[dimensions, WIDTH].
-    """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         rows, panel, dimensions, best = arguments
@@ -144,7 +140,10 @@ def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-de
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
-    """Load sixteen floats or halves as floats; offset: index of the first."""
+    """Return sixteen floats or halves, loaded as floats.
+
+    offset: index of the first.
+    """
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
     value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
@@ -154,7 +153,6 @@ def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
 
 @intrinsic
 def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-    """Convert a row of float16 to floats; dimensions: a multiple of 16."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         row, dimensions, out = arguments
@@ -171,7 +169,7 @@ def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # no
 
 @jit
 def pack(query: Float32, panels: Float32) -> None:
-    """Pack query tokens float32[n, d] into panels, float32[ceil(n / WIDTH), d, WIDTH], padded with zeros."""
+    """Write query tokens, float32[n, d], into panels, float32[ceil(n / WIDTH), d, WIDTH], padded with zeros."""
     for p in range(len(panels)):
         for i in range(WIDTH):
             t = p * WIDTH + i
@@ -311,7 +309,6 @@ def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def _each(part: Callable[[tuple[int, int]], None], cuts: list[int], threads: int) -> None:
-    """Call `part` for each pair of consecutive cuts, on several threads."""
     spans = list(itertools.pairwise(cuts))
     if threads == 1 or len(spans) == 1:
         for span in spans:
@@ -337,7 +334,6 @@ V16B = ir.VectorType(ir.IntType(8), LANES)
 
 
 def _reduced(b: Value, vector: Value, join: str) -> Value:
-    """Return the maximum, or the sum, of a vector's lanes."""
     size = LANES
     while size > 1:
         size //= 2
@@ -392,10 +388,6 @@ def _bytes(b: Value, arguments: list[Value], half: bool) -> None:
 
 @intrinsic
 def _from_floats(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-    """Quantise a row of floats to bytes; dimensions: a multiple of 16.
-
-    facts: float32[4], receives step, squared norm, squared error, and as int32 the sum of the bytes.
-    """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         return _bytes(b, arguments, half=False)
@@ -405,7 +397,6 @@ def _from_floats(context, row, dimensions, out, facts):  # type: ignore[no-untyp
 
 @intrinsic
 def _from_halves(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-    """Quantise a row of float16; see `_from_floats`."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         return _bytes(b, arguments, half=True)
@@ -415,11 +406,6 @@ def _from_halves(context, row, dimensions, out, facts):  # type: ignore[no-untyp
 
 @intrinsic
 def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-    """Raise best, float32[WIDTH], to the maximum with the products of ROWS tokens and WIDTH query tokens.
-
-    Arguments but groups are addresses. rows, facts: int64[ROWS], addresses of bytes and facts. panel: uint8[groups,
-    WIDTH, 4].
-    """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         if not HAS_INT8:
@@ -455,10 +441,10 @@ def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-u
 
 @jit
 def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
-    """Quantise query tokens float32[n, d] into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4], padded and offset by
-    128.
+    """Write query tokens, float32[n, d], as bytes into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4],
+    offset by 128.
 
-    facts: float32[n, 4], see `_from_floats`.
+    facts: float32[n, 4], receives step, squared norm, squared error, and as int32 the sum of the bytes.
     """
     d = query.shape[1]
     row = np.empty(d, np.int8)
@@ -484,9 +470,13 @@ def estimate(
     out: Float32,
     off: Float32,
 ) -> None:
-    """Write approximate scores into out, float32[documents, queries]; arguments like `score`.
+    """Write approximate scores into out, float32[documents, queries].
 
+    panels: query tokens as `pack_bytes` writes them.
     unit: float32[n], steps of the query tokens.
+    query_ptr: query q has the tokens query_ptr[q]:query_ptr[q + 1].
+    tokens: consecutive bytes of all tokens of documents, float16 if `half`, else float32.
+    starts, ends: int64[documents], each document's tokens.
     off: float32[documents, 2], receives the largest error and norm of a document's tokens, inf if not finite.
     """
     groups, width = panels.shape[1], len(panels) * WIDTH
@@ -540,7 +530,10 @@ def estimate(
 
 
 def can_quantise(tokens: NDArray[np.floating]) -> bool:
-    """Return True if this CPU multiplies bytes and the tokens can be read in place."""
+    """Return True if `bounds` can compare tokens as bytes in place.
+
+    That takes AVX-512 with VNNI, and contiguous float16 or float32 with a multiple of LANES dimensions.
+    """
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 
@@ -553,10 +546,13 @@ def bounds(
     ends: Int64,
     threads: int = 1,
 ) -> tuple[Float32, Float32]:
-    """Return approximate scores and bounds of their errors, float32[queries, documents] each.
+    """Return (approximate scores, bounds of their errors), float32[queries, documents] each.
 
-    The error is against `maxsim`'s score, rounding included; inf for norms outside SHORTEST and LONGEST. Arguments
-    are like `maxsim`'s, with documents at starts[i]:ends[i].
+    query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
+    tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
+
+    The error is the difference from the score of `maxsim`, rounding included; inf for norms outside SHORTEST
+    and LONGEST.
     """
     d = tokens.shape[1]
     queries = np.ascontiguousarray(query, np.float32)

@@ -35,7 +35,7 @@ class TokenRows(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Return how many numbers each token vector has."""
+        """The number of values of a token vector."""
         ...
 
     @property
@@ -73,12 +73,12 @@ def search_tokens(
 ) -> Found:
     """Return the k best documents of each query by exact MaxSim, in trec order.
 
-    A document without tokens is never returned. Raises BadValue for other dimensions and for numbers that are not
-    finite.
+    A document without tokens is never returned. Raises BadValue for other dimensions and for numbers that are
+    not finite.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
     progress: called with (documents read, all).
-    first_pass: skip scores by bounds from int8 vectors, which never changes the result.
+    first_pass: skip documents by bounds from int8 vectors, which never changes the result.
     """
     _refuse_other(rows, query)
     best, read, exact = np.zeros((len(query), 0), np.uint64), 0, 0
@@ -105,7 +105,11 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents given for each query, numbered ascending in `chosen`; see `search_tokens`."""
+    """Return the k best of the documents chosen for each query, in trec order.
+
+    chosen: document numbers of each query, ascending.
+    tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
+    """
     _refuse_other(rows, query)
     parts = []
     for q, docs in enumerate(chosen):
@@ -120,7 +124,7 @@ def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, t
 
 
 def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> Float64:
-    """Return one query's score for each document, float64[documents], bit-identical to search.
+    """Return a query's score for each document, float64[documents], with the same bits as a search.
 
     All documents need tokens.
     """
@@ -137,14 +141,11 @@ def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> F
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The documents of a block that have tokens, with their tie ranks."""
-
     tokens: Ragged
     some: Int64
     tie_rank: Int32
 
     def block_scores(self, query: Ragged, docs: Int64) -> Float32:
-        """Return the scores of these documents, float32[queries, documents]."""
         tokens, parts = self.tokens, []
         for start, stop in spans(query.lengths, QUERY_TOKENS):
             part = query.rows(start, stop)
@@ -158,11 +159,6 @@ class _Block:
     def undecided(
         self, query: Ragged, best: NDArray[np.uint64], k: int
     ) -> tuple[NDArray[np.uint64] | None, float]:
-        """Return (keys of documents that may be among the k best, 0 for others; share of these documents); keys are
-        None for a large share.
-
-        best: keys of earlier documents, with this block at least k.
-        """
         tokens, parts = self.tokens, []
         starts, ends = tokens.ptr[self.some], tokens.ptr[self.some + 1]
         for start, stop in spans(query.lengths, QUERY_TOKENS):
@@ -187,14 +183,12 @@ class _Block:
 
 
 def _keys(score: Float32, tie_rank: Int32) -> NDArray[np.uint64]:
-    """Return integers in the order of results, the best greatest: the score's bits above, the tie rank below."""
     bits = np.ascontiguousarray(score + np.float32(0)).view(np.uint32)  # -0 and 0 are equal
     ordered = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31)).astype(np.uint64)
     return ordered << np.uint64(32) | (0xFFFFFFFF - tie_rank.astype(np.uint64))
 
 
 def _top_keys(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDArray[np.uint64]:
-    """Return the k greatest keys of each query from both arrays, in no order."""
     both = np.concatenate([best, keys], axis=1)
     if both.shape[1] <= k:
         return both
@@ -202,7 +196,6 @@ def _top_keys(best: NDArray[np.uint64], keys: NDArray[np.uint64], k: int) -> NDA
 
 
 def _scores(keys: NDArray[np.uint64]) -> Float32:
-    """Return the scores that the upper half of each sort key holds."""
     ordered = (keys >> np.uint64(32)).astype(np.uint32)
     return np.where(ordered >> 31, ordered & np.uint32(0x7FFFFFFF), ~ordered).view(np.float32)
 
@@ -243,7 +236,8 @@ CALIBRATION_VECTORS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Clustered tokens: float32 centroids of length 1, the centroid of each token, and offsets of documents."""
+    """Clusters of token vectors: float32 centroids of length 1, the centroid of each token, and offsets of
+    documents."""
 
     centroids: Float32
     code: Int32
@@ -261,8 +255,8 @@ class CentroidLists:
 def require_memory_for(tokens: int, dimensions: int, bits: int, lists: bool) -> None:
     """Raise BadValue if memory is too small to cluster `tokens` vectors.
 
-    bits: of the residual codec, or 0.
-    lists: build lists for candidates.
+    bits: bits for each number in compressed vectors, 0 without compression.
+    lists: True if lists for finding candidates are built too.
     """
     sample = min(tokens, TRAINING_VECTORS_PER_CENTROID * _centroids(tokens))
     k_means = 3 * 4 * dimensions * sample  # the sample, sorted by centroid, and while it is put together
@@ -277,16 +271,16 @@ def _centroids(tokens: int) -> int:
     return 1 << int(np.log2(16 * np.sqrt(max(tokens, 1))))
 
 
-def clustered(rows: TokenRows, count: int = 0) -> Centroids:
+def clustered(rows: TokenRows) -> Centroids:
     """Return centroids of the token vectors by k-means; the same input gives the same centroids.
 
-    count: number of centroids. 0 takes the power of two below 16 * sqrt(tokens), PLAID's rule.
+    Their number is the power of two below 16 * sqrt(tokens), PLAID's rule.
     """
     total = int(rows.lengths.sum())
     ptr = offsets(rows.lengths)
     if total == 0:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
-    count = max(1, min(count or _centroids(total), total // 4))
+    count = max(1, min(_centroids(total), total // 4))
     size = min(total, TRAINING_VECTORS_PER_CENTROID * count)
     sampled, sample = np.arange(size) * total // size, []  # evenly spaced
     for start, stop in spans(rows.lengths, BLOCK_VECTORS):
@@ -313,9 +307,12 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
-    """Return up to `count` candidates of each query, ascending.
+    """Return up to `count` candidates of each query, ascending document numbers int64.
 
-    They share one of the `probes` nearest centroids of a query token, and are the best by centroids alone.
+    clusters, lists: results of `clustered` and `listed`.
+
+    Of the documents with a token in one of the `probes` centroids nearest to a query token, candidates have
+    the best approximate scores, computed from centroids.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))
@@ -362,7 +359,7 @@ class Compressed:
 
     @property
     def all_rows(self) -> None:
-        """Return None: vectors are decompressed on demand."""
+        """None, since vectors are decompressed when they are needed."""
 
     def __len__(self) -> int:
         return len(self.clusters.ptr) - 1
@@ -377,7 +374,7 @@ class Compressed:
         return Ragged(ptr, self._decompressed(tokens))
 
     def release(self) -> None:
-        """Do nothing, since the files of compressed vectors are small."""
+        """Do nothing, since compressed files are small."""
 
     def _decompressed(self, tokens: Int64) -> Float32:
         out = np.empty((len(tokens), self.dimensions), np.float32)
@@ -390,7 +387,7 @@ class Compressed:
 
 
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
-    """Compress token vectors to 1 or 2 bits. Raises BadValue if a vector does not fill whole bytes."""
+    """Return token vectors compressed to 1 or 2 bits; raises BadValue if a vector does not fill whole bytes."""
     refuse_odd(rows.dimensions, bits)
     ptr, total = clusters.ptr, int(clusters.ptr[-1])
     # Buckets hold equally many residuals, vectors less their centroids; every step-th token is looked at.
@@ -448,7 +445,10 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Read, memory-mapped, the output of `write_clusters`. Raises StoreError for a damaged file."""
+    """Return memory-mapped centroids, lists and compressed vectors that `write_clusters` wrote.
+
+    Raises StoreError for a damaged file.
+    """
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)
@@ -478,7 +478,6 @@ def _floats(tokens: Ragged) -> Float32:
 
 
 def _kmeans(sample: Float32, count: int) -> Float32:
-    """Return centroids of length 1 by spherical k-means; an empty cluster restarts at a vector of the sample."""
     rng = np.random.default_rng(KMEANS_SEED)
     centroids = sample[np.sort(rng.choice(len(sample), count, replace=False))].copy()
     for _ in range(KMEANS_ITERATIONS):
@@ -493,7 +492,6 @@ def _kmeans(sample: Float32, count: int) -> Float32:
 
 
 def _nearest(vectors: Float32, centroids: Float32) -> Int32:
-    """Return the centroid of greatest dot product for each vector; the first of equals."""
     nearest = np.empty(len(vectors), np.int32)
     step = max(1, (1 << 25) // max(len(centroids), 1))
     for start in range(0, len(vectors), step):

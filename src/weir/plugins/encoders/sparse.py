@@ -51,8 +51,6 @@ Terms: TypeAlias = NDArray[np.void]
 
 @dataclass(frozen=True)
 class _Names:
-    """The parameter names of an architecture's head for masked words."""
-
     dense: str
     norm: str
     decoder: str
@@ -88,12 +86,11 @@ MLM = {
 """Masked-word heads computed here; `activation` is its entry in the configuration, GELU if ""."""
 
 
-def pooled(found: tuple[Int64, Int64, Float32], count: int, top: int | None) -> Ragged:
-    """Return the `top` heaviest terms of each text, ascending, from (text, term, weight)."""
+def _pooled(found: tuple[Int64, Int64, Float32], count: int, top: int | None) -> Ragged:
     text, term, weight = found
     rows = np.empty(len(text), TERM)
     rows["term"], rows["weight"] = term, weight
-    return rows_by_text(text, rows, count, top)
+    return _rows_by_text(text, rows, count, top)
 
 
 def merged(
@@ -104,8 +101,9 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text, each with the largest weight over the tokens, or with the sum for `add`.
+    """Return the terms of each text, each with its largest weight over the tokens.
 
+    add: sum the weights instead.
     top, threshold: the heaviest terms above the threshold are kept.
     left_out: tokens that are no terms.
     """
@@ -122,18 +120,16 @@ def merged(
     if len(at):
         rows["weight"] = (np.add if add else np.maximum).reduceat(weights, at)
     enough = ~(rows["weight"] <= threshold)
-    return rows_by_text(text[at][enough], rows[enough], len(batch), top)
+    return _rows_by_text(text[at][enough], rows[enough], len(batch), top)
 
 
-def rows_by_text(text: Int64, rows: Terms, count: int, top: int | None = None) -> Ragged:
-    """Return the rows sorted by text, limited to the `top` heaviest of each text; among equal weights the smaller term
-    wins."""
+def _rows_by_text(text: Int64, rows: Terms, count: int, top: int | None = None) -> Ragged:
     ptr = offsets(np.bincount(text, minlength=count))
     if top is None or int(np.diff(ptr).max(initial=0)) <= top:
         return Ragged(ptr, rows)
     order = np.lexsort((rows["term"], -rows["weight"], text))
     heaviest = np.sort(order[np.arange(len(rows)) - ptr[text[order]] < top])
-    return rows_by_text(text[heaviest], rows[heaviest], count)
+    return _rows_by_text(text[heaviest], rows[heaviest], count)
 
 
 # ----------
@@ -151,7 +147,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and the pooling of its outputs; None if its files do not declare one."""
+    """A model and how its outputs are pooled, as far as the checkpoint's files declare it."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -176,9 +172,9 @@ class SparseCheckpoint:
 
 
 def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
-    """Read how a checkpoint encodes documents and queries.
+    """Return how a checkpoint encodes documents and queries.
 
-    Raises StoreError or BadValue for damaged files or another kind.
+    Raises StoreError or BadValue for damaged files or another kind of checkpoint.
     """
     steps = read_modules(folder, KINDS)
     if not steps:
@@ -207,10 +203,6 @@ def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
 
 
 def _table_weights(table: TokenWeights, tokenizer: ModelTokenizer) -> Float32:
-    """Return the query weight of each token, float32[vocabulary].
-
-    Raises StoreError for a damaged table, BadValue for weights that are negative or not finite.
-    """
     size = tokenizer.inner.get_vocab_size(with_added_tokens=True)
     if table.file is None:
         return np.ones(size, np.float32)
@@ -290,10 +282,10 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 
 @dataclass(frozen=True)
 class SparseEncoder:
-    """An encoder of texts to weighted terms, with the settings of `splade`; None takes a setting from checkpoint or
-    card.
+    """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own
+    setting.
 
-    Raises BadValue.
+    Raises BadValue for settings out of range.
     """
 
     family: str
@@ -377,7 +369,7 @@ class SparseEncoder:
 
 @dataclass(frozen=True, eq=False)
 class SparseRecipe:
-    """All settings of a sparse encoder resolved, nothing loaded."""
+    """The complete settings of a sparse encoder, before anything is loaded."""
 
     encoder: SparseEncoder
     layout: SparseCheckpoint
@@ -387,7 +379,7 @@ class SparseRecipe:
     """Tokens by the card."""
 
     def side(self, kind: Kind) -> SparseModel | TokenWeights:
-        """Return the encoder of a kind of text; SPARTA's queries are weighted by token unless set otherwise."""
+        """Return the encoder of queries or documents: a model, or a table of token weights."""
         document = self.layout.document
         if kind == "query" and self.encoder.family == "sparta" and self.encoder.query is None:
             return TokenWeights(document.checkpoint, None)
@@ -463,7 +455,10 @@ class SparseRecipe:
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
     def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Load the encoder for queries or documents; `document` is the loaded one of documents, to share its model."""
+        """Return the loaded encoder of queries or documents.
+
+        document: the loaded encoder of documents, to share its model.
+        """
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
@@ -474,10 +469,6 @@ class SparseRecipe:
         return TermEncoder(tokenizer, self._engine(side, self.declared(side.checkpoint, device), tokenizer))
 
     def _engine(self, side: SparseModel, declared: Declared, tokenizer: ModelTokenizer) -> Engine:
-        """Build the engine that computes term weights, with the head that this kind of model has.
-
-        Raises BadValue for another checkpoint, StoreError for missing weights.
-        """
         family, checkpoint = self.encoder.family, side.checkpoint
         pooling, activation = self.pooled_by(side)
         architecture, trained = checkpoint.architecture, checkpoint.trained
@@ -541,7 +532,7 @@ class LoadedSparse:
 
     @property
     def vocabulary(self) -> int:
-        """A number above all term numbers that the encoder may give."""
+        """The size of the vocabulary: every term number is below it."""
         sizes = [int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0)]
         for part in (self.query, self.document):
             sizes.append(int(part.tokenizer.inner.get_vocab_size(with_added_tokens=True)))
@@ -558,7 +549,12 @@ class LoadedSparse:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the terms of a stream of texts, in order, some thousand at a time. Raises like `encode`."""
+        """Yield the terms of texts, in order, some thousand texts at a time.
+
+        done: called with the number of texts finished.
+
+        Steps raise BadValue for a weight that is not finite and for a text that does not fit into memory.
+        """
         part = self.query if kind == "query" else self.document
         encoder, top, prompt = self.recipe.encoder, self.recipe.most_terms(kind), self.recipe.prompt(kind)
         family, threshold = encoder.family, encoder.threshold
@@ -570,7 +566,7 @@ class LoadedSparse:
                 return merged(batch, part.table[batch.ids], family == "sparta", top, threshold)
             numbers = part.engine.rows(batch)
             if family in ("splade", "sparta"):
-                return pooled(part.engine.above(numbers, threshold), len(batch), top)
+                return _pooled(part.engine.above(numbers, threshold), len(batch), top)
             weights = part.engine.array([numbers])[:, 0]
             if family == "deepct":
                 terms = np.empty(len(batch.ids), TERM)
@@ -598,4 +594,4 @@ class LoadedSparse:
             impacts["weight"] = np.rint(impacts["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
             owner = np.repeat(np.arange(len(block)), block.lengths)
             above = impacts["weight"] > 0
-            yield rows_by_text(owner[above], impacts[above], len(block))
+            yield _rows_by_text(owner[above], impacts[above], len(block))

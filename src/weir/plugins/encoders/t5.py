@@ -58,7 +58,7 @@ class T5:
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
-        """Return the scores of some words as first word of each answer, float32[texts, words]."""
+        """Return the scores of these words as the first word of each answer, float32[texts, words]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
@@ -83,7 +83,7 @@ def _declare_t5(checkpoint: Checkpoint, dtype: str, device: str) -> Declared:
 
 
 def load_t5(checkpoint: Checkpoint, place: ComputePlace) -> T5:
-    """Load a T5 in fp32 or bf16. Raises BadValue for another dtype, StoreError for missing weights."""
+    """Return a T5 in memory, in fp32 or bf16; raises BadValue for another dtype, StoreError for missing weights."""
     torch = require("torch", extra="torch")
     if place.dtype not in DTYPES:
         raise BadValue(f"T5 computes in {' or '.join(DTYPES)} here, not in {place.dtype}")
@@ -122,10 +122,10 @@ USUAL = ("▁false", "▁true")
 
 @dataclass(frozen=True)
 class MonoT5:
-    """Settings of scoring pairs by a T5 trained to answer true or false. Raises BadValue for settings out of range.
+    """A T5 trained to answer true or false scores pairs; raises BadValue for settings out of range.
 
-    The T5 reads 'Query: {query} Document: {document} Relevant:'. A score is log(p(true) / (p(true) + p(false))), at
-    most 0.
+    It reads 'Query: {query} Document: {document} Relevant:'. A score is log(p(true) / (p(true) + p(false))),
+    at most 0.
     """
 
     model: str = "monot5"
@@ -154,7 +154,7 @@ class MonoT5:
 
     @property
     def words(self) -> tuple[str, str]:
-        """The two words whose scores are compared, for "not relevant" and "relevant"."""
+        """The words whose scores are compared, (for "not relevant", for "relevant")."""
         if self.token_false is not None and self.token_true is not None:
             return self.token_false, self.token_true
         card = find_card(self.model)
@@ -177,10 +177,10 @@ class MonoT5:
         fetch(self.model)
 
     def load(self, device: str = "auto") -> LoadedMonoT5:
-        """Load the model on a device, downloading missing files.
+        """Return the model loaded on a device, downloaded if needed.
 
-        Raises like `Encoder.load`, and BadValue if the vocabulary has no token for an answer word (token_true,
-        token_false).
+        Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
+        vocabulary that lacks an answer word (token_true, token_false).
         """
         self.fetch()
         checkpoint = _read_t5(self.model)
@@ -202,7 +202,7 @@ class MonoT5:
 
 @dataclass(frozen=True, eq=False)
 class LoadedMonoT5:
-    """A monoT5 in memory; `answers` are the tokens for no and yes."""
+    """A monoT5 in memory. `answers` are the tokens for "not relevant" and "relevant"."""
 
     encoder: MonoT5
     engine: T5
@@ -229,7 +229,8 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class Prompts:
-    """Turns pairs into tokens of 'Query: ... Document: ... Relevant:', at most `limit`, without cutting "Relevant:"."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, whose last
+    word is never cut."""
 
     inner: Any
     limit: int
@@ -237,12 +238,14 @@ class Prompts:
 
     @staticmethod
     def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return the prompts of a tokenizer; `end` is the token after each text."""
+        """Return the prompts of a tokenizer.
+
+        end: the token after each text.
+        """
         inner.no_truncation()
         return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 
     def __call__(self, pairs: Sequence[Text]) -> Tokens:
-        """Return the tokens of each pair's prompt, cut so that its tail always fits."""
         rendered = [f"{HEAD} {pair[0]} {MIDDLE} {pair[1]}" for pair in pairs]
         room = self.limit - len(self.tail)
         encodings = self.inner.encode_batch_fast(rendered, add_special_tokens=False)
@@ -263,7 +266,8 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 class QuestionWriter:
     """Settings of a T5 that writes questions to texts. Raises BadValue for settings out of range.
 
-    Draws depend on the text alone: on a CPU equal texts get equal questions; on a GPU rounding may change a draw.
+    Draws depend only on the text: on a CPU equal texts get equal questions; on a GPU rounding may change a
+    draw.
     """
 
     model: str = "doc2query"
@@ -321,9 +325,9 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield lists of the questions of each text of a stream, in order, some texts at a time.
+        """Yield the questions about each text, a list for each, some texts at a time, in order.
 
-        Raises BadValue for a text that does not fit into memory.
+        Steps raise BadValue for a text that does not fit into memory.
         """
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
@@ -372,7 +376,7 @@ class LoadedWriter:
 
 @dataclass(frozen=True, eq=False)
 class _Decoder:
-    """The state of a T5 that is writing: a row for each text, later for each question."""
+    """The state of a T5 while it writes: a row for each text, later for each question."""
 
     model: T5
     states: Any
@@ -388,7 +392,6 @@ class _Decoder:
         return _Decoder(model, *model.encoded(batch), cache)
 
     def step(self, last: Int64) -> Tensor:
-        """Return scores of the next words, [rows, vocabulary]."""
         torch = require("torch", extra="torch")
         output = self.model.module(
             encoder_outputs=self.states,
@@ -422,7 +425,6 @@ class _Decoder:
 
 
 def _drawn(best: Any, draws: Float64) -> Int64:  # noqa: ANN401 - what torch's topk gives
-    """Draw one of the words [..., k] for each number in [0, 1), in proportion to exp(score)."""
     scores, words = (part.cpu().numpy() for part in (best.values, best.indices))
     ends = np.cumsum(np.exp(scores.astype(np.float64) - scores[..., :1]), axis=-1)
     place = (ends[..., :-1] <= draws[..., None] * ends[..., -1:]).sum(-1)
@@ -445,15 +447,16 @@ def monot5(
     token_true: str | None = None,
     batch_tokens: int = 0,
 ) -> PairReranker:
-    """Re-rank by a T5 that answers whether a document is relevant; the score of a pair is computed once and stored.
+    """Re-rank by a T5 that answers whether a document is relevant; the score of a pair is computed once and
+    stored.
 
     A score is log(p(true) / (p(true) + p(false))). Raises BadValue for settings out of range.
 
     model: a name of `weir list models`, a name on the Hugging Face hub, or a folder.
-    depth: documents of each query. None is 100, and all if the candidates are given.
-    max_length: tokens of a pair. The document is cut first.
+    depth: documents re-ranked for each query. None is 100, or all given candidates.
+    max_length: tokens of a pair at most. The document is cut first.
     dtype: fp32 or bf16.
-    token_false, token_true: words that the checkpoint was trained with. None takes the known ones.
+    token_false, token_true: words that the checkpoint was trained to answer. None takes the usual ones.
     batch_tokens: tokens of a batch. 0 takes the device's default.
 
     Source: Nogueira et al. 2020, castorini/pygaggle.

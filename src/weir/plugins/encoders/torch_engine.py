@@ -34,7 +34,6 @@ MKL and oneDNN, AVX2 and AVX-512, one to eight threads).
 
 
 def _filled_up(x: Tensor) -> Tensor:
-    """Pad rows [n, d] with zeros to a multiple of ROWS; unchanged on a GPU."""
     more = -x.shape[0] % ROWS
     if more == 0 or x.device.type != "cpu":
         return x
@@ -55,9 +54,9 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return attention on a CPU, one call for each run of texts of equal length.
+    """Return a batch's attention function on a CPU, which computes neighbouring texts of equal length together.
 
-    bias: [heads, longest, longest], added to the scores.
+    bias: [heads, longest, longest], of which a text takes its first rows and columns; added to the scores.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
@@ -90,8 +89,10 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return attention on a GPU, by torch's variable-length kernel, or padded if that does not apply.
+    """Return the attention function on a GPU: torch's variable-length kernel, else padded.
 
+    heads: number of heads.
+    bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision).
     """
     torch = require("torch", extra="torch")
@@ -150,7 +151,6 @@ class TorchEngine:
         return str(self.device.type) == "cpu"
 
     def hidden(self, batch: Tokens) -> Tensor:
-        """Return the last hidden states of a batch, [tokens, width]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             h = self._embedded(batch)
@@ -171,7 +171,6 @@ class TorchEngine:
             return h[: int(batch.ptr[-1])]
 
     def _embedded(self, batch: Tokens) -> Tensor:
-        """Return the embeddings of a batch, [tokens, width]; on a CPU padded to a multiple of ROWS."""
         torch, embedding, device = require("torch", extra="torch"), self.weights.embedding, self.device
         more = -int(batch.ptr[-1]) % ROWS if device.type == "cpu" else 0
         ids, positions = (np.pad(a.astype(np.int64), (0, more)) for a in (batch.ids, batch.positions))
@@ -223,7 +222,10 @@ class TorchEngine:
 
 
 def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
-    """Place weights on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16. Raises BadValue for another dtype."""
+    """Return an engine with its weights on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16.
+
+    Raises BadValue for another dtype.
+    """
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
@@ -236,7 +238,10 @@ def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
 
 
 def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
-    """Return torch's dtype. Raises BadValue for one that the engine does not support."""
+    """Return torch's type for fp32, bf16 or fp16; raises BadValue for another.
+
+    engine: the engine's name, for the message.
+    """
     torch = require("torch", extra="torch")
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if dtype not in dtypes:
@@ -245,7 +250,7 @@ def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
 
 
 def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401 - a module and its device
-    """Copy an array to a device, asynchronously on a GPU."""
+    """Return a copy of an array on a device; the copy is asynchronous on a GPU."""
     tensor = torch.from_numpy(values)
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
@@ -303,7 +308,7 @@ class TorchBody(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if a batch costs its number of texts times the longest."""
+        """True if the cost of a batch is its number of texts times its longest text."""
         ...
 
     @property
@@ -314,6 +319,19 @@ class TorchBody(Protocol):
     def hidden(self, batch: Tokens) -> Tensor:
         """Return the last hidden states of a batch, [tokens, width]."""
         ...
+
+
+def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
+    """Return tensors as one float32 array in host memory, by one transfer."""
+    rows: Float32 = require("torch", extra="torch").cat(list(parts)).float().cpu().numpy()
+    return rows
+
+
+def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
+    """Return (row, column, value) of the entries that are above a threshold or NaN."""
+    there = ~(rows <= threshold)
+    row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
+    return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,28 +353,12 @@ class TorchModel:
         with require("torch", extra="torch").inference_mode():
             return self.head(self.body.hidden(batch), batch)
 
-    def array(self, parts: Sequence[Tensor]) -> Float32:
-        return tensors_as_array(parts)
-
-    def above(self, rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-        return tensor_above(rows, threshold)
-
-
-def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
-    """Concatenate tensors as float32 in host memory, in one transfer."""
-    rows: Float32 = require("torch", extra="torch").cat(list(parts)).float().cpu().numpy()
-    return rows
-
-
-def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) of the entries that are above a threshold or NaN."""
-    there = ~(rows <= threshold)
-    row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
-    return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
+    array = staticmethod(tensors_as_array)
+    above = staticmethod(tensor_above)
 
 
 def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
-    """Build a head on a device; heads over a vocabulary compute in `dtype`."""
+    """Return a head on a device; heads over a vocabulary compute in `dtype`."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
 
@@ -405,7 +407,11 @@ def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str,
 
 
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
-    """Pool hidden states [tokens, width] to a vector for each text, float32[texts, width]."""
+    """Return hidden states, [tokens, width], pooled to a vector for each text, float32[texts, width].
+
+    ptr: int64[texts + 1], offsets of the texts' tokens.
+    pooling: "mean", "cls", "last" or "max".
+    """
     torch = require("torch", extra="torch")
     bounds = torch.from_numpy(ptr).to(h.device)
     lengths = bounds.diff()
@@ -470,7 +476,7 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Load a checkpoint into Weir's own torch layers. Raises BadValue for an unknown architecture."""
+    """Return a checkpoint loaded into Weir's own torch layers; raises BadValue for an unknown architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from weir.core.strings import Float32, Int64
 from weir.errors import StoreError, require
 from weir.models.checkpoints import Checkpoint, refuse_own_code
 from weir.models.engine import Declared, Engine, prepare
@@ -38,13 +36,12 @@ class Padded:
     batch_independent: bool = False
 
     def tables(self, batch: Tokens) -> dict[str, Tensor]:
-        """Return the padded tables of a batch, on the device."""
+        """Return the padded tables of a batch, on the device, by the names of the model's arguments."""
         torch = require("torch", extra="torch")
         tables = inputs(batch, self.fill, self.segments)
         return {name: to_device(torch, table, self.device) for name, table in tables.items()}
 
     def hidden(self, batch: Tokens) -> Tensor:
-        """Return the last hidden states of a batch, [tokens, width]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states = _last_states(self.module, self.tables(batch))
@@ -82,15 +79,11 @@ class OwnModel:
                 else activated(x.amax(1), self.head.activation)
             )
 
-    def array(self, parts: Sequence[Tensor]) -> Float32:
-        return tensors_as_array(parts)
-
-    def above(self, rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-        return tensor_above(rows, threshold)
+    array = staticmethod(tensors_as_array)
+    above = staticmethod(tensor_above)
 
 
 def _last_states(module: Any, tables: dict[str, Any]) -> Tensor:  # noqa: ANN401 - a module or what it is called by
-    """Return a model's last hidden states for padded tables, [texts, longest, width]."""
     output = module(**tables)
     if "last_hidden_state" in output:
         return output.last_hidden_state
@@ -109,7 +102,9 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
 
 
 def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
-    """Load the engine in fp32, bf16 or fp16; head: see `load_model`.
+    """Return the engine in fp32, bf16 or fp16.
+
+    head: transformers' automatic class for a model with a head, "" for none.
 
     Raises BadValue for another dtype, StoreError if transformers cannot read the checkpoint.
     """
@@ -125,23 +120,20 @@ def load_model(
     checkpoint: Checkpoint,
     dtype: Any,  # noqa: ANN401 - a torch.dtype
     head: str = "",
-    attention: str | None = None,
     safe: bool = False,
 ) -> Any:  # noqa: ANN401 - transformers' types
-    """Load a checkpoint as transformers' model, ready for inference.
+    """Return a checkpoint as transformers' model, ready for inference.
 
-    Raises StoreError if it cannot be read or lacks weights, which transformers would initialise at random.
+    Raises StoreError if it cannot be read or lacks weights, which transformers would draw at random.
 
     head: transformers' automatic class for a model with a head.
-    attention: implementation of attention.
-    safe: read safetensors alone.
+    safe: read only safetensors.
     """
     transformers = require("transformers", extra="torch")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
     name = head or (checkpoint.trained if checkpoint.architecture == "dpr" else "")
     kind = getattr(transformers, name, None) if name else None
-    options: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
-    options |= {"use_safetensors": True} if safe else {}
+    options = {"use_safetensors": True} if safe else {}
     try:
         with quiet(transformers):
             # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
@@ -165,7 +157,7 @@ def load_model(
 
 
 def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> Engine:
-    """Load a checkpoint with a head; an OwnHead is the model's own."""
+    """Return a checkpoint loaded with a head. For an OwnHead the model's own head is used."""
     place = declared.place
     prepare(place.device)
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""

@@ -1,11 +1,8 @@
-"""Files of other tools, and golden sets of any shape, as a collection in Weir's own layout. Begin with `importer.py`.
+"""Files of other tools, and golden sets of any shape, as a collection in Weir's own layout.
 
-- `importer.py` is `weir.import_files`; `command.py` is `weir data import`.
-- `contents.py` reads a file whose format is unknown and decides the roles of its columns; `cells.py` tracks which
-  cells are used.
-- `readers.py` chooses a reader of `formats/`; readers yield the values of `items.py`.
-- `merge.py` joins the items of all files into one collection; `click_models.py` turns clicks into grades.
-- `references/` makes collections from other catalogues, such as ir-datasets and the Hugging Face hub.
+Begin with `importer.py` (`weir.import_files`). `contents.py` parses a file and finds the roles of its
+columns, a reader in `formats/` yields its items (`items.py`), and `merge.py` joins the items of all files.
+`references/` makes collections from other catalogues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values as files write them: fields that track their use, identifiers as spelled, lists spelled in text."""
+"""Values as files write them: fields whose use is tracked, identifiers as spelled, lists spelled in text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from weir.files.parsers import parse_slowly
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record, which track which of them were used.
+    """The fields of a record, which remember which of them were used.
 
-    Reading a field by name takes it; iterating does not. An object without any taken field counts as taken with its
-    own field.
+    Reading a field by name marks it as used. Iterating does not.
     """
 
     __slots__ = ("taken",)
@@ -39,8 +38,30 @@ class Cells(dict[str, Any]):
         self.take(name)
         return super().get(name, default)
 
+    def text(self, name: str) -> str:
+        """Return a field's plain text, and mark the field as used if it has one; a list or object has none."""
+        if text := plain_text(super().get(name)):
+            self.take(name)
+        return text
+
+    def number(self, name: str) -> float | None:
+        """Return a field's number, and mark the field as used; None if it has no number."""
+        if (value := number(super().get(name))) is not None:
+            self.take(name)
+        return value
+
+    def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
+        """Return a field's value, and mark it as used; a text that spells a list or object is replaced by it.
+
+        Raises ValueError for a malformed or abridged list.
+        """
+        value = self.get(name)
+        members = spelled(value) if isinstance(value, str) else None
+        if members is not None:
+            self[name] = value = members  # so that unused fields within it are told too
+        return value
+
     def take(self, *names: str) -> None:
-        """Mark fields as used, without reading them."""
         try:
             self.taken.update(names)
         except AttributeError:
@@ -50,20 +71,16 @@ class Cells(dict[str, Any]):
         """Mark all fields as unused again."""
         self.taken = set()
 
-    def is_read(self) -> bool:
-        """Return True if a reader used any field of this record."""
-        return bool(self._taken)
-
     def track_with(self, *others: Cells) -> None:
-        """Share the tracking of use with records that hold the same fields."""
+        """Make these records share one set of used fields, as they hold the same fields."""
         self.take()
         for other in others:
             other.taken = self.taken
 
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
-        """Mark the unused fields with a value as used and return them as metadata.
+        """Return the unused fields that have a value, as metadata, and mark them as used.
 
-        Fields in `apart`, vectors, and nested values of names with a fixed meaning stay unused.
+        apart: fields to leave unused; so are vectors, bytes, and nested values of names with a fixed meaning.
         """
         left = {
             name: value
@@ -71,6 +88,7 @@ class Cells(dict[str, Any]):
             if name not in self._taken
             and name not in apart
             and has_value(value)
+            and not isinstance(value, bytes)
             and not _is_vector(name, value)
             if not (name in _MEANT and isinstance(value, (list, dict)))
         }
@@ -115,7 +133,7 @@ def has_value(value: object) -> bool:
 
 
 def left_out(records: Iterable[Cells]) -> Counter[str]:
-    """Count the records that have each unused field."""
+    """Return {path of a field: number of records in which it is unused}."""
     return Counter(path for record in records for path in dict.fromkeys(record.left()))
 
 
@@ -137,8 +155,7 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that asks which of several columns has a role; the message is the same for any order of
-    columns."""
+    """Raise BadValue that asks which of several columns has a role."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
@@ -146,14 +163,14 @@ def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
 
 
 class Spelled(float):
-    """A float that keeps its spelling in the file, such as 1.10."""
+    """A float with its spelling in the file, such as 1.10."""
 
     __slots__ = ("text",)
     text: str
 
     @staticmethod
     def of(text: str) -> Spelled:
-        """Parse a number and keep its spelling."""
+        """Return a number that keeps its spelling."""
         value = Spelled(text)
         value.text = text
         return value
@@ -165,11 +182,11 @@ def plain_text(value: object) -> str:
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as spelled in the file; "" for None, blanks, NaN, lists and objects.
+    """Return a scalar as spelled in the file; "" for None, blanks, NaN, lists, objects and bytes.
 
     A whole float of a binary table loses its point: 7.0 is "7".
     """
-    if value is None or isinstance(value, (dict, list)):
+    if value is None or isinstance(value, (dict, list, bytes)):
         return ""
     if isinstance(value, float):
         if math.isnan(value):
@@ -178,6 +195,19 @@ def identifier(value: object) -> str:
         return spelled or (str(int(value)) if value.is_integer() else repr(value))
     text = str(value)
     return text if text.strip() else ""
+
+
+def refuse_no_identifier(column: str, value: object) -> None:
+    """Raise ValueError for an object or a list, also as text, a Boolean or bytes in the place of an identifier."""
+    if type(value) is int or (type(value) is str and value.lstrip()[:1] not in ("[", "{")):
+        return
+    with suppress(ValueError):
+        members = spelled(value) if isinstance(value, str) else None
+        value = members if isinstance(members, dict) or len(members or ()) > 1 else value
+    kinds: dict[type, str] = {bool: "a Boolean", list: "a list", dict: "an object", bytes: "bytes, no UTF-8,"}
+    what = next((what for kind, what in kinds.items() if isinstance(value, kind)), "")
+    if what:
+        raise ValueError(f"{what} as '{column}'; expected an identifier")
 
 
 def is_identifier(text: str) -> bool:
@@ -205,13 +235,15 @@ def is_grade(value: object) -> bool:
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number for a word such as true, no and irrelevant, else the value itself; `words` maps words to
-    numbers."""
+    """Return the number for a word such as true, no and irrelevant, else the value itself.
+
+    words: {word: number}.
+    """
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
 def grade_word(value: object) -> str:
-    """Return a grade in words in normal form: without case, hyphens, underscores and surrounding blanks."""
+    """Return a grade in words in normal form: lower case, with single blanks for hyphens and underscores."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -235,7 +267,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """Return a list, or the list that a text spells, else None.
+    """Return a list, or the list that a text spells; None for anything else.
 
     Members keep their spelling: [1.10] has "1.10". Raises ValueError for a malformed or abridged list.
     """
@@ -246,7 +278,8 @@ def listed(value: object) -> list[Any] | None:
 
 
 def spelled(text: str) -> list[Any] | dict[str, Any] | None:
-    """Return the list or object that a text spells, else None; raises ValueError as `listed`."""
+    """Return the list or object that a text spells; None for another text. Raises ValueError for a malformed
+    or abridged list."""
     text = text.strip()
     while wrapped := _WRAPPED.fullmatch(text):
         text = wrapped[1].strip() or "[]"
@@ -314,7 +347,6 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
 
 
 def _words(text: str) -> list[str]:
-    """Return the members of [d1, d2], or of numpy's ['a' 'b'] and [ 3 17]."""
     inner = text[1:-1].strip()
     if text[0] != "[" or not inner:
         return [] if not inner else _refuse()

@@ -1,7 +1,6 @@
-"""Click models: estimate from clicks and impressions how attractive documents are, with intervals.
+"""Click models: how attractive documents are, estimated from clicks and impressions, with intervals.
 
-Each share is clicks over expected clicks, sum(clicks) / sum(exposure). The models differ only in the exposure of a
-position.
+Each share is sum(clicks) / sum(exposure); models differ only in the exposure of a position.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ClickLog:
 
     @property
     def positioned(self) -> bool:
-        """True if the rank of the document is known in every row."""
+        """True if every row has the rank of its document."""
         return bool((self.position > 0).all())
 
 
@@ -59,7 +58,7 @@ class ClickShare:
 
 @dataclass(frozen=True)
 class ClickModel:
-    """A click model; prints as it is written, such as "pbm=1,0.6,0.4"."""
+    """A click model. Its text is the form in which it is given, such as "pbm=1,0.6,0.4"."""
 
     name: str
     examination: tuple[float, ...] = ()
@@ -72,7 +71,7 @@ class ClickModel:
 
 
 def parse_click_model(text: str) -> ClickModel:
-    """Parse `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
+    """Return the click model in a text: `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:
         raise UnknownName("click model", name, CLICK_MODELS)
@@ -89,7 +88,8 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """Return the share of each pair by number; 0 (and `expected` 0) if nothing at its positions was ever clicked.
+    """Return each pair's share of clicks over expected clicks; 0 if nothing at its positions was ever
+    clicked.
 
     Raises BadValue if the log lacks what the model needs.
     """
@@ -137,10 +137,6 @@ def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
 
 
 def _estimated_examination(log: ClickLog) -> Float64:
-    """Return the examination of each position, float64[last + 1], largest 1.
-
-    Raises BadValue if a position is not linked to the first by documents shown at both.
-    """
     # Craswell, Zoeter, Taylor and Ramsey 2008; Chuklin, Markov and de Rijke 2015, section 4.2.
     apart = _unlinked(log)
     if apart:

@@ -21,7 +21,7 @@ from weir.plugins import importing
                    "those that it has.")  # fmt: skip
 @click.option("--as", "as_kind", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
-@options("weir.plugins.importing.importer.request_for", "corpus", corpus={"type": PATH})
+@options("weir.plugins.importing.importer.import_files", "corpus", corpus={"type": PATH})
 @options(
     "weir.plugins.importing.items.Choices",
     "grades judges words clicks impressions allow_disjoint allow_loss strict",

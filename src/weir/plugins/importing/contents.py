@@ -1,4 +1,4 @@
-"""Read a file of unknown format as a value, rows or lines, and decide the roles of its columns."""
+"""A file of unknown format as a value, rows or lines, and the roles of its columns."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import csv
 import io
 import json
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from weir.core.rounding import counted
 from weir.core.strings import first_repeated
-from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.column_names import field_names, fold, identifier_names, is_header, of_role
+from weir.errors import BadValue, FormatError, LossWarning, UnknownName, require, user_level
+from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role
 from weir.files.formats import SEMICOLON, cells_of, csv_separator, decimal_points, named_separator
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
 from weir.files.label_files import MISSING
+from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
 from weir.plugins.importing.cells import (
@@ -71,12 +74,18 @@ class TableRow:
 
     @staticmethod
     def of(where: str, fields: Mapping[str, Any]) -> TableRow:
-        """Return a record whose fields are tracked as `Cells`."""
+        """Return a record whose fields remember if they were used.
+
+        where: the record's place in the file, for messages.
+        """
         return TableRow(where, fields if isinstance(fields, Cells) else Cells(fields))
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Parse `query=q,doc=url,grade=ctr` into role -> column (a name, or a number from 1); raises BadValue."""
+    """Return {role: column} of a text such as `query=q,doc=url,grade=ctr`; raises BadValue.
+
+    A column is a name, or a number from 1.
+    """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         role, equals, column = (piece.strip() for piece in part.partition("="))
@@ -91,21 +100,25 @@ def parse_columns(text: str) -> dict[str, str]:
 
 
 def check_roles(roles: Iterable[str]) -> None:
-    """Raise UnknownName for a column role that does not exist."""
+    """Raise UnknownName for a column role that is not in ROLES."""
     for role in roles:
         if role not in ROLES:
             raise UnknownName("role of a column", role, ROLES)
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return role -> column of clicks, impressions and clicked; chosen columns go first."""
+    """Return {role: column} of clicks, impressions and clicked; chosen columns go first.
+
+    Raises BadValue if two columns could have one role.
+    """
     listed, click_names = list(columns), field_names().clicks
-    roles = {
-        role: next((column for column in listed if fold(column) in click_names[role]), "")
-        for role in click_names
-    }
-    roles |= {role: column for role, column in chosen.items() if role in click_names and column in listed}
-    return {role: column for role, column in roles.items() if column}
+    roles = {role: column for role, column in chosen.items() if role in click_names and column in listed}
+    for role in click_names.keys() - roles.keys():
+        found = [column for column in listed if fold(column) in click_names[role]]
+        if len(found) > 1:
+            one_of(role, found)
+        roles |= dict.fromkeys([role], found[0]) if found else {}
+    return roles
 
 
 # ----------
@@ -168,11 +181,12 @@ def _begins_list(value: object) -> bool:
 def roles_of(
     columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
 ) -> dict[str, str]:
-    """Return {role such as "query": column}, the same for any order of columns.
+    """Return {role such as "query": column}.
 
     chosen: the user's roles, which go first; absent columns are ignored.
-    rows: their values decide when names do not.
-    Raises BadValue if two columns could play one role.
+    rows: their values decide if names do not.
+
+    Raises BadValue if two columns could have one role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
@@ -216,18 +230,60 @@ def roles_of(
         if candidates:
             roles[role] = candidates[0]
             free.remove(candidates[0])
-    own = next((column for column in free if fold(column) == "id"), None)
-    if own is not None and "query" in roles and "query_id" not in roles:
-        named = roles.get("doc", "")
-        if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
-            raise BadValue(
-                f"{path}: {own} could be the identifier of the query or of the document; choose one, as in "
-                f"`columns='query_id={own}'` or `columns='doc={own},text={roles['doc']}'`"
-            )
-        roles["query_id"] = own
-    elif own is not None and "query" not in roles and "doc" not in roles and "query_id" not in chosen:
-        roles["id"] = own
+    ids = [column for column in free if fold(column) == "id"]
+    if len(ids) > 1 and any(len({plain_text(dict.get(row.fields, one)) for one in ids}) > 1 for row in rows):
+        one_of("query_id", ids)
+    if ids and (role := _role_of_id(ids[0], roles, chosen, kinds, rows, path)):
+        roles[role] = ids[0]
     return roles
+
+
+def _role_of_id(
+    own: str,
+    roles: Mapping[str, str],
+    chosen: Mapping[str, str],
+    kinds: Mapping[str, str],
+    rows: Sequence[TableRow],
+    path: object,
+) -> str:
+    """Return the role of a column named id alone: "query_id", "id", or "" for row numbers.
+
+    own: the column.
+    """
+    if "query" not in roles:
+        return "id" if "doc" not in roles and "query_id" not in chosen else ""
+    if "query_id" in roles:
+        return ""
+    named = roles.get("doc", "")
+    if "doc" not in chosen and names_texts(named, (dict.get(row.fields, named) for row in rows)):
+        raise BadValue(
+            f"{path}: {own} could be the identifier of the query or of the document; choose one, as in "
+            f"`columns='query_id={own}'` or `columns='doc={own},text={roles['doc']}'`"
+        )
+    if not _numbers_rows(own, roles["query"], rows):
+        return "query_id"
+    if {"doc", "relevant"} & set(roles):
+        return "query_id" if kinds.get(roles.get("relevant", named), "name") == "list" else ""
+    if {"grade", "score", "distance", "rank"} & set(roles):
+        raise BadValue(
+            f"{path}: {own} could be the identifier of the query or of the document, as one query has several; "
+            f"choose one, as in `columns='doc={own}'` or `columns='query_id={own}'`"
+        )
+    return "query_id"
+
+
+def _numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
+    # An identifier of queries is the same in all rows of one query.
+    names, of_text, differ = set[str](), dict[str, str](), False
+    for row in rows:
+        if not (name := plain_text(dict.get(row.fields, column))):
+            continue
+        if name in names:
+            return False
+        names.add(name)
+        text = plain_text(dict.get(row.fields, query))
+        differ |= bool(text) and of_text.setdefault(text, name) != name
+    return differ
 
 
 def _are_flags(values: Sequence[object]) -> bool:
@@ -245,11 +301,45 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
     return fitting or filled
 
 
-def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """Return the column of records' identifiers, "" for none, and the candidates rejected for repeated values.
+def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
+    """Return the columns, other than the used ones, that tell rows of several systems or collections apart."""
+    names = dict.fromkeys(name for row in rows for name in row.fields)
+    return [name for name in names if fold(name) in field_names().parts[part] and name not in used]
 
-    roles: their usual names may be identifiers too.
+
+def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[str, str]) -> None:
+    """Raise BadValue for a query with rows of several collections.
+
+    roles: {role: column}.
+    """
+
+    def cell(row: TableRow, role: str) -> str:
+        return plain_text(dict.get(row.fields, roles.get(role, "")))
+
+    for name in part_columns(rows, "collection", set(roles.values())):
+        parts = [
+            (
+                row.where,
+                cell(row, "query_id") or cell(row, "query"),
+                plain_text(dict.get(row.fields, name)),
+                cell(row, "rank"),
+            )
+            for row in rows
+        ]
+        if found := mixed_row(parts):
+            (where, query, other, _), first = found
+            raise BadValue(
+                f"{path}, {where}: a row of {name} '{other[:40]}' for query '{query[:40]}', which began with {name} "
+                f"'{first[:40]}'; expected {REMEDIES['collection']}"
+            )
+
+
+def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
+    """Return the column of records' identifiers, "" for none, and candidates rejected for repeated values.
+
+    roles: roles whose usual names may be identifiers too.
     role: named in the error.
+
     Raises BadValue if several columns could be it.
     """
     if role in contents.roles:
@@ -271,7 +361,10 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts, "" for none; `used` holds identifiers. Raises BadValue for several."""
+    """Return the column of texts, "" for none; raises BadValue for several.
+
+    used: the column of identifiers.
+    """
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -297,11 +390,6 @@ _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
 def _table(
     path: Path, text: str, suffix: str, chosen: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[TableRow]]:
-    """Return the header of a text, () if its first line is data, and the rows, whose columns then are "1", "2" ...
-
-    Columns of numbers between semicolons may have decimal commas. Raises FormatError for bad quoting and overlong
-    cells.
-    """
     first, _, rest = text.partition("\n")
     named = named_separator(first)
     text = f"\n{rest}" if named else text
@@ -318,6 +406,8 @@ def _table(
         header = columns = tuple(name or f"column {n}" for n, name in enumerate(cells, 1))
         if (name := first_repeated(header)) is not None:
             raise FormatError(path, f"two columns named '{name[:60]}'", "each name once", 1)
+        lines = text.split("\n")[: records[0][0] - 1]  # before the header
+        _say_remarks(path, sum(line.startswith("#") for line in lines))
         if len(records) == 1:
             raise FormatError(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
@@ -338,9 +428,12 @@ def _table(
     return header, rows
 
 
+_REMARK = re.compile(r"#(?!\s*[,;\t])")
+"""A line before a table's head that is none of it; # alone may name the column of row numbers."""
+
+
 def _separator_of(text: str, suffix: str, chosen: frozenset[str]) -> str:
-    """Return the separator of a table, "" for a text that is none."""
-    lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not line.startswith("#")]
+    lines = [line for line in text.split("\n", 50)[:50] if line.strip() and not _REMARK.match(line)]
     first = lines[0].removeprefix("\ufeff").rstrip("\r") if lines else ""
     for separator in (",", SEMICOLON, "\t"):
         if separator in first and _is_header(cells_of(first, separator), chosen, named=True):
@@ -357,15 +450,12 @@ def _separator_of(text: str, suffix: str, chosen: frozenset[str]) -> str:
 
 def _number_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> list[int]:
     number_names = {name for role in _NUMBERS for tier in field_names().roles.get(role, ()) for name in tier}
+    number_names |= frozenset().union(*field_names().clicks.values())
     numeric = {column for role, column in chosen.items() if role in _NUMBERS}
     return [n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names]
 
 
 def _unquote(records: Sequence[tuple[int, list[str]]], header: Sequence[str]) -> None:
-    """Remove quotation marks around the cells of a tab-separated table, except cells of texts.
-
-    As `weir eval` reads such tables.
-    """
     known = field_names().every("text", "title", "query", "answer")
     quoted = [n for n, name in enumerate(header) if fold(name) not in known]
     for _, row in records:
@@ -385,7 +475,6 @@ _OTHER_TABLES = frozenset(
 
 
 def _is_header(cells: list[str], chosen: frozenset[str], named: bool = False) -> bool:
-    """Return whether the cells of a first line name columns: as the user does, or, unless `named`, by usual names."""
     if chosen and chosen <= set(cells):
         return True
     if not any(map(_is_number, cells)) and chosen & set(cells):
@@ -417,14 +506,26 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
     records: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:
-            if any(cell.strip() for cell in cells) and not (records == [] and cells[0].startswith("#")):
+            if any(cell.strip() for cell in cells):
                 records.append((reader.line_num, [cell.strip("\r") for cell in cells]))
     except csv.Error as error:
         if "field limit" in str(error):
             what = f"a cell of more than {csv.field_size_limit():,} characters"
             raise FormatError(path, what, "shorter cells", reader.line_num) from None
         raise FormatError(path, str(error), "cells quoted as a whole", reader.line_num) from None
-    return records
+    # A line of as many cells as the others is a row, whatever it begins with.
+    width = Counter(len(row) for _, row in records).most_common(1)[0][0] if records else 0
+    first = next(
+        (n for n, (_, row) in enumerate(records) if not _REMARK.match(separator.join(row))), len(records)
+    )
+    return [one for n, one in enumerate(records) if n >= first or len(one[1]) == width > 1]
+
+
+def _say_remarks(path: Path, count: int) -> None:
+    """Warn (LossWarning) of lines that begin with # and are not read."""
+    if count:
+        lines = counted(count, "line that begins", "lines that begin")
+        warnings.warn(LossWarning(f"{path}: not read: {lines} with #"), stacklevel=user_level())
 
 
 # ----------
@@ -454,7 +555,7 @@ _UTF8 = "text in UTF-8; save it again in UTF-8"
 class Contents:
     """An imported file, parsed into one of three shapes.
 
-    - "json": a JSON value, also from YAML or a pickle; an object is also the one row.
+    - "json": a JSON value, also from YAML or a pickle; a lone object is a table of one row, too.
     - "rows": JSON lines, a list of objects, a table with a header, Parquet.
     - "lines": text without a header; if lines have tabs or commas, rows hold the cells as "1", "2" ...
     """
@@ -486,13 +587,13 @@ class Contents:
         return len(self.rows)
 
     def sound(self) -> Contents:
-        """Return the contents without rows that have more cells than columns."""
+        """Return the contents without rows that have more cells than there are columns."""
         if not any(BEYOND in row.fields for row in self.rows):
             return self
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """Return the first of some words that the name of the file or of its folder contains, else ""."""
+        """Return the first of these words that occurs in the name of the file or of its folder; "" if none does."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -506,12 +607,14 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Take a file apart, with the user's roles (role -> column, a name or a number from 1).
+    """Return the content of a file, parsed.
 
-    Raises FormatError for an unreadable file, MissingExtra for Parquet or YAML without its package, BadValue if
-    memory may not hold the values.
+    roles: the user's {role: column}, by name or number from 1.
+
+    Raises FormatError for an unreadable file, MissingExtra for Parquet or YAML without its package, BadValue
+    if memory may not hold the values.
     """
-    begins = read_bytes(path, 16)
+    begins = read_bytes(path, 512)
     is_parquet = begins.startswith(b"PAR1")
     if not is_parquet:
         if is_pickle(path):
@@ -519,6 +622,8 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         for mark, what, expected in _FOREIGN_DATA:
             if begins.startswith(mark):
                 raise FormatError(path, what, expected)
+        if begins[257:262] == b"ustar":
+            raise FormatError(path, "a tar archive", "one file out of it")
     if path.stat().st_size > IMPORT_BYTES:
         raise FormatError(
             path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
@@ -596,14 +701,16 @@ def _yaml(path: Path, text: str) -> Contents:
 
 
 def _as_cells(value: Any, arrow: bool = False) -> Any:  # noqa: ANN401  YAML holds anything
-    """Return a value as JSON has it; with `arrow`, lists of tuples become objects, and null in objects is dropped."""
     if arrow and isinstance(value, list) and value and isinstance(value[0], tuple):
         value = dict(value)
     if isinstance(value, dict):
         given = ((name, one) for name, one in value.items() if one is not None or not arrow)
         return Cells((str(_as_cells(name)), _as_cells(one, arrow)) for name, one in given)
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return value  # an image or a vector, which no role takes
     if isinstance(value, Decimal):
         return Spelled.of(str(value))
     return [_as_cells(one, arrow) for one in value] if isinstance(value, (list, tuple)) else value
@@ -616,8 +723,10 @@ def _json(path: Path, text: str) -> Contents:
     except json.JSONDecodeError as error:
         whole = error
     rows: list[TableRow] = []
+    remarks = 0
     for line, row_text in enumerate(text.split("\n"), 1):
         if not row_text.strip() or row_text.lstrip().startswith("#"):
+            remarks += bool(row_text.strip())
             continue
         try:
             value, reason = _strict_json(path, row_text), ""
@@ -628,6 +737,7 @@ def _json(path: Path, text: str) -> Contents:
             break
         rows.append(TableRow.of(f"line {line}", value))
     else:
+        _say_remarks(path, remarks)
         return _of_rows(path, rows)
     if rows or whole.msg != "Extra data":
         where, what = (line, reason) if rows else (whole.lineno, whole.msg)
@@ -713,10 +823,6 @@ _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 
 
 def _parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
-    """Yield columns and rows in batches, at least one; `held` checks memory for the sum of all.
-
-    Raises FormatError for a damaged file, BadValue if memory may not hold its values, MissingExtra without pyarrow.
-    """
     arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
         with parquet.ParquetFile(str(path)) as table:
@@ -756,8 +862,9 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return batches of a large file's rows, None for a small file or one without rows; raises FormatError, also
-    later.
+    """Return batches of a large file's rows; None for a small file and for a file without rows.
+
+    Raises FormatError, also while batches are read.
     """
     begins = read_bytes(path, 4)
     if begins.startswith(b"PAR1"):
@@ -779,7 +886,7 @@ def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | No
 
 
 def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
-    line, columns = 0, tuple[str, ...]()
+    line, remarks, columns = 0, 0, tuple[str, ...]()
     with open_bytes(path) as file:
         try:
             for block in read_blocks(file, _BLOCK_BYTES, path):
@@ -787,6 +894,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                 for data in block.removesuffix(b"\n").split(b"\n"):
                     line += 1
                     if not data.strip() or data.lstrip().startswith(b"#"):
+                        remarks += bool(data.strip())
                         continue
                     try:
                         value = _strict_json(path, data.decode("utf-8"))
@@ -804,3 +912,4 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error
+    _say_remarks(path, remarks)

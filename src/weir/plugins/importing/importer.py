@@ -1,4 +1,4 @@
-"""Import files of other tools into a collection in Weir's own layout."""
+"""Files of other tools imported into a collection in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from weir.core.rank_order import OrderCounts
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
-from weir.files.layouts import ABOUT, REPORT, CollectionPart, find_layout
+from weir.files.import_report import REPORT, not_imported
+from weir.files.layouts import ABOUT, CollectionPart, find_layout
 from weir.files.paths import path_of
 from weir.files.records import read_documents
 from weir.files.runs import refuse_swapped
@@ -55,6 +56,7 @@ from weir.plugins.importing.merge import (
     keep_document,
     merge_files,
     order_of,
+    reasons,
 )
 from weir.plugins.importing.readers import READERS, Reader, choose_reader
 
@@ -95,8 +97,6 @@ class ImportRequest:
 def _read_file(
     file: InputFile, spill: DocumentSpill, choices: Choices, watch: Watch = unwatched
 ) -> ImportedFile | WeirError:
-    """Read a file's items, its documents into the spill. An error is returned, not raised, and the spill is
-    restored."""
     path, counts = file.path, FileCounts()
     try:
         with spill.all_or_none():
@@ -114,10 +114,12 @@ def _read_file(
             if len(remarks) == len(items) and not counts.counts and not counts.left_out:
                 reasons = [
                     one.text if isinstance(one, FileRemark) else f"{one.where}: {one.reason}"
-                    for one in remarks
+                    for one in sorted(remarks, key=lambda one: not isinstance(one, Refused))
                     if not isinstance(one, Used)
                 ]
-                reason = reasons[0] if reasons else "no row"
+                reason = next(
+                    chain(reasons, (f"{name}: {n:,}" for name, n in counts.cells_left.items())), "no row"
+                )
                 raise FormatError(path, f"nothing to import ({reason})", "queries, judgments or rankings")
     except BadValue as error:
         return error if str(path) in str(error) else BadValue(f"{path}: {error}")
@@ -125,8 +127,7 @@ def _read_file(
         return error
     except RecursionError:
         return FormatError(path, "data nested too deeply", "some 200 levels")
-    named = re.fullmatch(r"(train|dev|valid|validation|val|test)(-\d+-of-\d+)?", first.stem.lower())
-    split = file.split or (named[1] if named else "test")
+    split = file.split or split_of(first.stem)
     notes = dict.fromkeys(item.text for item in items if isinstance(item, FileRemark))
     record: dict[str, Any] = {
         "file": str(path),
@@ -134,10 +135,8 @@ def _read_file(
         "what": chosen.title,
         "evidence": evidence,
         "columns": {item.role: item.field for item in items if isinstance(item, Used)},
-        "left_out": dict(counts.cells_left),
         "notes": [
             *notes,
-            *_fields_left(counts.cells_left),
             *([f"the split {split}, by the file's name"] if split not in ("test", file.split) else []),
         ],
     }
@@ -176,10 +175,21 @@ def _accounted(
         counts.cells_left.update(left_out(one for one in records if BEYOND not in one))
 
 
+_SPLITS = ("train", "dev", "valid", "validation", "val", "test")
+
+
+def split_of(stem: str) -> str:
+    """Return the split that the name of a file says, such as dev-00000-of-00001 and qrels.dev.small; else "test"."""
+    whole = re.fullmatch(rf"({'|'.join(_SPLITS)})(-\d+-of-\d+)?", stem.lower())
+    pieces = set(re.split(r"[-_. ]", stem.lower()))
+    named = [split for split in _SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
+    return whole[1] if whole else named[0] if len(named) == 1 else "test"
+
+
 def spill_documents(
     items: Iterable[Item], name: str, counts: FileCounts, spill: DocumentSpill, watch: Watch
 ) -> Iterator[Item]:
-    """Put documents with an identifier into the spill and yield the other items."""
+    """Yield all items except documents with an identifier, which are written to the spill (a temporary database)."""
     count = 0
     for item in items:
         if not isinstance(item, Document) or not item.key.id:
@@ -205,12 +215,6 @@ def _spill_corpus(path: Path, spill: DocumentSpill, watch: Watch = unwatched) ->
                 watch(f"{part.name}: {count:,} documents", 0, 1)
 
 
-def _fields_left(cells: Mapping[str, int]) -> Iterator[str]:
-    if cells:
-        some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:12])
-        yield f"columns not imported: {some}{' ...' if len(cells) > 12 else ''}"
-
-
 # ----------
 # Writing the collection as a folder that appears whole or not at all.
 
@@ -225,6 +229,7 @@ def _check_replaceable(folder: Path) -> None:
     if not folder.is_dir():
         raise BadValue(f"{folder} is a file; give a folder to write")
     names = {path.name for path in folder.iterdir() if not path.name.startswith(f".{folder.name}.tmp-")}
+    names = {name for name in names if ".weir" not in name}  # stores that were made of its documents
     if names and (REPORT not in names or names - _OWN_FILES):
         other = sorted(names - _OWN_FILES or names)[0]
         raise BadValue(f"{folder} holds '{other}', which weir data import did not write; give another folder")
@@ -238,7 +243,7 @@ def _write_folder(folder: Path, collection: Merged, documents: bool, about: Mapp
             if name in collection.unanswerable:
                 metadata["unanswerable"] = True
             rows.append({"_id": name, "text": text, **({"metadata": metadata} if metadata else {})})
-        _write_lines(folder / "queries.jsonl", map(json.dumps, rows))
+        _write_lines(folder / "queries.jsonl", (json.dumps(row, default=str) for row in rows))
     if documents and collection.documents:
         _write_lines(folder / "corpus.jsonl", collection.documents.corpus_lines())
     for split, judgments in collection.qrels.items():
@@ -312,17 +317,18 @@ def import_files(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportReport:
-    """Import files of other tools, and golden sets of any shape, into one new collection.
+    """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
-    It has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and import.json, if the files hold
-    these, and appears whole or not at all. The report names refused files, which are left out.
-    columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade": "ctr"}, or
-        "query=q,doc=url,grade=ctr".
+    The collection has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and
+    import.json, as far as the files go, and appears whole or not at all. Refused files are left out and named
+    in the report.
+    columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
+        "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
     corpus: a collection whose documents resolve judgments by words or texts, and are written too.
     choices: decisions for cases that files leave open, see `Choices`.
     Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if files leave
-    something open, and for a folder with other content.
+    a question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -334,10 +340,7 @@ def request_for(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportRequest:
-    """Return the request of `import_files`; raises UnknownName or BadValue.
-
-    corpus: a collection whose documents resolve judgments by words; written too.
-    """
+    """Return the request that these arguments of `import_files` make; raises UnknownName or BadValue."""
     roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
@@ -370,9 +373,12 @@ def _no_file(folder: Path) -> str:
 
 
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
-    """Import the files of a request into a folder, which is replaced; `watch` gets (text, done, total).
+    """Import the files of a request into a folder, which is replaced; return the report.
 
-    Raises BadValue, FormatError and StoreError as `import_files`.
+    watch: called with (text, done, total).
+
+    Raises BadValue or FormatError if no file can be read or a question is left open, StoreError if the folder
+    cannot be written.
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
@@ -400,19 +406,20 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
                 f"`columns`: {missing[0]}: no file has such a column, or its kind has no use for it"
             )
         if errors and (not files or request.choices.strict):
-            name, error = next(iter(errors.items()))
             if len(request.files) == 1:
-                raise error
+                raise next(iter(errors.values()))
+            several = "; ".join(_reason(name, error) for name, error in list(errors.items())[:_REASONS_SHOWN])
             raise BadValue(
-                f"{_reason(name, error)}; {len(errors)} of {len(request.files)} files are refused; nothing is written"
+                f"{several}; {len(errors)} of {len(request.files)} files are refused; nothing is written"
             )
         own_documents = bool(spill) or request.corpus is None or request.keep_corpus
         if not own_documents and request.corpus is not None and any(map(_needs_documents, files)):
             _spill_corpus(request.corpus, spill, watch)
         names = [str(file.path) for file in request.files]
-        return write_collection(
-            files, folder, spill, request.choices, names, errors, own_documents, request.about
-        )
+        return write_collection(files, names, folder, spill, errors, request, own_documents)
+
+
+_REASONS_SHOWN = 3  # of refused files
 
 
 def _needs_documents(file: ImportedFile) -> bool:
@@ -425,26 +432,27 @@ def _needs_documents(file: ImportedFile) -> bool:
 
 def write_collection(
     files: Sequence[ImportedFile],
+    names: Sequence[str],
     folder: Path,
     spill: DocumentSpill,
-    choices: Choices,
-    names: Sequence[str],
-    errors: Mapping[str, WeirError],
+    errors: Mapping[str, WeirError] | None = None,
+    request: ImportRequest = ImportRequest(()),
     documents: bool = True,
-    about: Mapping[str, str] | None = None,
 ) -> ImportReport:
     """Merge files, write the collection and return the report.
 
-    names: all given files, in order.
-    errors: errors of refused files.
+    names: names of all given files, in order: each is in `files` or in `errors`.
+    spill: the files' documents.
+    errors: {name: error} of refused files.
+    request: how files are read, and entries of collection.toml.
     documents: write documents too.
-    about: entries of collection.toml.
-    Raises BadValue if nothing is left to write or something is left open, StoreError if the disk refuses.
+    Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses
+    more rows than it may, StoreError if files cannot be written.
     """
-    collection = merge_files(files, spill, choices)
+    collection = merge_files(files, spill, request.choices)
     for file in files:
         file.refuse_silence()
-        if not choices.allow_loss:
+        if not request.choices.allow_loss:
             file.refuse_loss()
     if not (collection.queries or collection.documents or collection.qrels or collection.runs):
         first = next((file.counts.refused[0] for file in files if file.counts.refused), None)
@@ -453,13 +461,14 @@ def write_collection(
             reason = "; it holds facts about queries without their texts: give the file of queries too"
         raise BadValue(f"{names[0]}: nothing is left to import{reason}")
     records: dict[str, dict[str, Any]] = {
-        name: {"file": name, "refused": _reason(name, error)} for name, error in errors.items()
+        name: {"file": name, "refused": _reason(name, error)} for name, error in (errors or {}).items()
     }
     for file in files:
         counts = file.counts
         refused_rows = [{"where": row.where, "reason": row.reason} for row in file.refused()[:100]]
         records[file.name] = {
             **file.record,
+            "left_out": dict(counts.cells_left),
             "counts": {name: count for name, count in counts.counts.items() if count},
             "rows_refused": len(file.refused()) - len(counts.refused) + counts.left_out,
             "refused_rows": refused_rows,
@@ -476,7 +485,7 @@ def write_collection(
     with atomic_dir(folder) as temporary:
         from importlib.metadata import version
 
-        whole["written"] = [*_write_folder(temporary, collection, documents, about or {}), REPORT]
+        whole["written"] = [*_write_folder(temporary, collection, documents, request.about), REPORT]
         report = json.dumps({"weir": version("weir-ir"), **whole, "files": ordered}, indent=1)
         write_text(temporary / REPORT, report + "\n")  # ASCII: half a surrogate is no UTF-8
     return ImportReport(
@@ -499,10 +508,9 @@ def _file_line(record: Mapping[str, Any]) -> str:
     evidence = dict.fromkeys([*record["evidence"].split(", "), *columns])
     line = f"{record['file']}: {record['what']} ({', '.join(evidence)}): {counts}"
     if record["rows_refused"]:
-        first = record["refused_rows"][0]
-        rows = _counted(record["rows_refused"], "rows")
-        line += f"; {rows} refused, the first: {first['where']}: {first['reason']}"
-    return "; ".join([line, *record["notes"]])
+        why = reasons((one["where"], one["reason"]) for one in record["refused_rows"])
+        line += f"; {_counted(record['rows_refused'], 'rows')} refused, the first: {why}"
+    return "; ".join([line, *record["notes"], *not_imported(record)])
 
 
 def _counted(count: int, name: str) -> str:

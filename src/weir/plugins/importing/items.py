@@ -133,9 +133,10 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A field of an imported file that is not kept in the collection."""
+    """A field of an imported file, or anything else in it, that is not kept in the collection."""
 
     field: str
+    """Its name, or what it is."""
     count: int
     """Number of records with a value."""
 
@@ -168,7 +169,8 @@ def objects(value: object, *path: str) -> list[dict[str, Any]]:
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
     """Return the text of the first of these fields that has one, or ""."""
-    return next((text for name in names if (text := plain_text(fields.get(name)))), "")
+    read = fields.text if isinstance(fields, Cells) else lambda name: plain_text(fields.get(name))
+    return next((text for name in names if (text := read(name))), "")
 
 
 def id_key(value: object) -> ItemKey:
@@ -199,12 +201,13 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without name.
+    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a
+    name.
 
     missing: reason of the refusal.
     grades: judged documents and grades.
     docs: the ranking, None for none.
-    scores: see `ranking`.
+    scores: one score for each document of the ranking, otherwise scores are dropped.
     """
     if query == ItemKey():
         yield Refused(where, missing)
@@ -228,7 +231,7 @@ def ranking_item(
     run: str = "",
     ranks: tuple[float, ...] = (),
 ) -> Ranking:
-    """Return a ranking in the order of `docs`; scores are dropped unless all have one."""
+    """Return a ranking in the order of `docs`; scores are dropped unless all documents have one."""
     numbers = tuple(score for score in scores if score is not None)
     whole = numbers if len(numbers) == len(docs) else ()
     return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
@@ -236,14 +239,16 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document in a list, with grade and score."""
+    """A document in an imported list, with grade and score."""
 
     key: ItemKey
     title: str = ""
     grade: object = None
     """None if there is no grade, "" if it is blank."""
     score: float | None = None
+    """Of a distance its negative."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    has_distance: bool = False
 
     @property
     def number(self) -> float | None:
@@ -251,13 +256,17 @@ class Member:
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the explicit grade of a relevant document, else its whole-number score, else 1; raises ValueError for
-        a fractional score."""
+        """Return the grade of a relevant document: the given grade, else its score if that is a whole number,
+        else 1.
+
+        Raises ValueError for a distance, and for a score with a fraction.
+        """
         if self.grade is not None:
             return self.grade
-        if self.score is not None and not self.score.is_integer():
+        if self.score is not None and (self.has_distance or not self.score.is_integer()):
+            what = f"distance {-self.score:g}" if self.has_distance else f"score {self.score:g}"
             raise ValueError(
-                f"the score {self.score:g} beside a relevant document is no grade; for what was retrieved say "
+                f"the {what} beside a relevant document is no grade; for what was retrieved say "
                 "`columns='retrieved=NAME'`, for a grade `columns='grade=NAME'`"
             )
         return 1 if self.score is None else self.score
@@ -271,17 +280,21 @@ class Member:
 def names_document(one: object) -> bool:
     """Return True if a list member is a document, or an object with fields that may name one."""
     try:
-        return member_of(one, {}) is not None
+        return (
+            member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
+        )  # no field is used yet
     except BadValue:
         return True
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document of a member, an identifier, [identifier, number] or object, else None.
+    """Return the document that a list's member means: an identifier, [identifier, number] or object; else
+    None.
 
-    A field that could be text or identifier is the text if it has blanks and another is the identifier.
-    roles: role -> field, as the user chose.
-    Raises BadValue if two fields could be the identifier.
+    roles: {role: field}, as the user chose.
+
+    Of two possible fields, the text is the field with blanks. Raises BadValue if two fields could be the
+    identifier.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -302,21 +315,33 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
         one_of("doc", ids)
     if not text and not ids:
         return None
-    title = next(iter(of_role(given, "title")), "")
+    titles = of_role(given, "title")
+    title = one_of("title", titles) if len(titles) > 1 else next(iter(titles), "")
     scalars = [name for name, value in one.items() if not isinstance(value, (dict, list))]
     graded = [name for name in scalars if is_grade(dict.get(one, name))]
     grade = roles.get("grade") or next(iter(of_role(graded, "grade") or of_role(scalars, "grade")), "")
     score = roles.get("score") if roles.get("score") in one else next(iter(of_role(given, "score")), "")
     grade = "" if grade == score else grade
+    far = "" if score else next(iter(of_role(scalars, "distance")), "")
+    distance = one.number(far) if far else None
     one.take(*ids)
-    key = ItemKey(identifier(one[ids[0]]) if ids else "", plain_text(one[text]) if text else "")
+    key = ItemKey(identifier(one[ids[0]]) if ids else "", one.text(text) if text else "")
     return Member(
         key,
-        plain_text(one[title]) if title else "",
+        one.text(title) if title and text else "",
         ("" if one.get(grade) is None else one[grade]) if grade in one else None,
-        number(one[score]) if score else None,
-        one.rest() if text else {},
+        one.number(score) if score else None if distance is None else -distance,
+        _rest_of(one, *ids, text, title, grade, score, far) if text else {},
+        has_distance=distance is not None,
     )
+
+
+def _rest_of(one: Cells, *read: str | None) -> dict[str, Any]:
+    fields = Cells(one)
+    fields.take(*filter(None, read))
+    rest = fields.rest()
+    one.take(*rest)
+    return rest
 
 
 # ----------
@@ -335,8 +360,10 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's decisions for cases that files leave open; "" raises an error that asks. Raises BadValue or
-    UnknownName."""
+    """The user's decisions on questions that files leave open; "" raises an error that asks.
+
+    Raises BadValue or UnknownName for other values.
+    """
 
     grades: str = ""
     """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
@@ -353,7 +380,8 @@ class Choices:
     impressions: int = LEAST_IMPRESSIONS
     """How often a document must have been shown for a query to be judged by clicks."""
     allow_disjoint: bool = False
-    """Write what has nothing in common: runs, judgments, queries, documents."""
+    """Write what has nothing in common (runs, judgments, queries, documents), or stands in two folders under one
+    name."""
     allow_loss: bool = False
     """Write what is left of a file of which more than a tenth of the rows are refused."""
 
@@ -370,7 +398,7 @@ class Choices:
             raise UnknownName("way to match words", self.words, ("all", "any"))
 
     def grade_words(self) -> dict[str, float]:
-        """Return the numbers of words that `grades` gives, {word of `grade_word`: number}; {} for another choice."""
+        """Return {word: number} as `grades` gives it, {} for another choice; raises BadValue for a malformed text."""
         if not self.grades or self.grades.partition("=")[0] in _MADE_WHOLE:
             return {}
         words: dict[str, float] = {}
@@ -407,15 +435,14 @@ def _regraded(grades: str) -> Callable[[float], float]:
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """Return the grade on which all judges of a pair agree or that `choices` derives; None if they disagree without a
-    choice."""
+    """Return the grade that all judges of a pair gave or that `choices` derives; None if neither."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Apply the choice to a grade; raises BadValue beyond the range of judgments."""
+    """Return a grade after the choice on grades is applied; raises BadValue beyond the range of judgments."""
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

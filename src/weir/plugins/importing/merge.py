@@ -1,4 +1,4 @@
-"""Merge the items of several files into one collection."""
+"""The items of several files merged into one collection."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import pairwise
 from operator import add
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.rank_order import OrderCounts, order_counts
+from weir.core.rounding import counted
 from weir.errors import BadValue, StoreError
 from weir.files.atomic import UNPORTABLE
 from weir.files.column_names import fold
 from weir.files.label_files import BINARY_WORDS
-from weir.plugins.importing.cells import grade_value, grade_word, number
+from weir.plugins.importing.cells import grade_value, grade_word, has_value, number, plain_text
 from weir.plugins.importing.click_models import ClickShare
 from weir.plugins.importing.items import (
     ByWords,
@@ -74,11 +77,14 @@ class MatchCounts:
 
 
 class Matcher:
-    """Finds documents that contain words, as characters without case and repeated white space, or as whole tokens.
+    """A search for documents that contain words, as characters without case and repeated white space, or as
+    whole tokens.
 
-    A token is a run of letters, digits and marks, or any other character, of the text after NFD in lower case.
     documents: id -> (title, text).
     how: "all" or "any" of several words, "" if the user did not say.
+
+    A token is a run of letters, digits and marks, or any other character, of the text after NFD in lower
+    case.
     """
 
     # Tokens as in Karpukhin et al. 2020, whose code matches the answers of DPR's topics so.
@@ -98,8 +104,11 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the documents that contain the words; raises ValueError without words, or if it is open whether all or
-        any must match."""
+        """Return the documents that contain the words.
+
+        Raises ValueError without words, and for several if the user did not say whether all or any must
+        match.
+        """
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
@@ -153,7 +162,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents in order of arrival, id -> (title, text), in a temporary database; raises StoreError."""
+    """Documents in order of arrival, {id: (title, text)}, in a temporary database; raises StoreError."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -179,8 +188,10 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document unless its identifier exists; return "new", else "same" or "other" by comparison with the
-        existing text."""
+        """Add a document unless its identifier exists.
+
+        Returns "new", or "same" or "other" if the existing text is the same or another.
+        """
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -190,6 +201,13 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         if added.rowcount:
             return "new"
         return "same" if self._one("text", name) == (text,) else "other"
+
+    def unlike(self, name: str, document: Document) -> list[str]:
+        """Return the fields of a document whose values differ from those of the document kept by this name."""
+        title, metadata = self._one("title, metadata", name) or (b"", b"")
+        kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
+        given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
+        return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
 
     def ids_of(self, text: str) -> set[str]:
         """Return the identifiers of all documents with exactly this text."""
@@ -207,7 +225,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Undo the block's additions if it raises."""
+        """Within the block, add documents. If the block raises, undo all its additions."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -231,7 +249,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
 
 @contextmanager
 def document_spill() -> Iterator[DocumentSpill]:
-    """Yield an empty spill for the block; raises StoreError if the disk refuses."""
+    """Yield an empty temporary database of documents; raises StoreError if it cannot be written."""
     database = sqlite3.connect(
         "", isolation_level=None
     )  # no name: a file that nobody sees and that goes by itself
@@ -260,10 +278,11 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets the identifier of an equal text, or a new one.
+    """Identifiers of queries or documents; a text without an identifier gets the identifier of an equal text,
+    or a new one.
 
-    keys: (key, place) of all files.
-    spill: documents that have identifiers.
+    keys: identifier and text of each query or document of all files, and where it stands, for messages.
+    spill: documents that are kept on disk; None for queries.
     Raises BadValue for two texts of one query.
     """
 
@@ -297,7 +316,8 @@ class Identifiers:
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """Return an identifier; raises ValueError for an empty key, an ambiguous text or a long identifier."""
+        """Return the identifier for a key; raises ValueError for an empty key, an ambiguous text or a long
+        identifier."""
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
         text, name = key.text, key.id
@@ -336,7 +356,7 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier from a hash of the text, after its first words if `what` is "query", else after "text-"."""
+    """Return an identifier made of a hash of the text, after the first words of a query or after "text-"."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -370,7 +390,10 @@ class FileCounts:
     """Field -> records with a value that is not imported."""
 
     def count_refused(self, where: str, reason: str, lost: bool = True) -> None:
-        """Count a refused row; lost=False if the collection is complete without it."""
+        """Count a refused row.
+
+        lost: False if the collection is complete without it.
+        """
         self.left_out += 1
         if lost:
             self.places.add(where)
@@ -417,11 +440,28 @@ class ImportedFile:
         documents = self.counts.counts["documents"] + self.counts.counts["repeated documents"]
         total = max(len(places) + documents, self.counts.rows)
         if len(lost) > LARGEST_LOSS * total:
-            first = self.refused()[0]
+            why = reasons((one.where, one.reason) for one in self.refused())
             raise BadValue(
-                f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {first.where}: "
-                f"{first.reason}; nothing is written: mend them, or add `allow_loss=True`"
+                f"{self.name}: {len(lost):,} of {total:,} rows cannot be imported, the first: {why}; nothing is "
+                "written: mend them, or add `allow_loss=True`"
             )
+
+
+_VALUES = re.compile(r"'[^']*'|\d+")
+_WORDS_SHOWN = 8  # of grades
+REASONS_SHOWN = 3
+"""Reasons of refused rows that a message names."""
+
+
+def reasons(refused: Iterable[tuple[str, str]]) -> str:
+    """Return the first place and reason of each kind of reason; reasons that differ in values and numbers are
+    one kind."""
+    first_of: dict[str, str] = {}
+    for where, reason in refused:
+        first_of.setdefault(_VALUES.sub("", reason), f"{where}: {reason}")
+    shown = list(first_of.values())
+    more = f"; and {len(shown) - REASONS_SHOWN} more reasons" * (len(shown) > REASONS_SHOWN)
+    return "; another: ".join(shown[:REASONS_SHOWN]) + more
 
 
 @dataclass
@@ -447,13 +487,16 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the spill; refuse it if another text has the same identifier."""
+    """Add a document to the temporary database; a document whose identifier has another text is refused and
+    counted."""
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
             item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept"
         )
     else:
+        if outcome == "same":
+            counts.cells_left.update(spill.unlike(name, item))
         counts.counts["documents" if outcome == "new" else "repeated documents"] += 1
         counts.counts["documents without a text"] += outcome == "new" and not item.key.text.strip()
         counts.counts["documents without text and title"] += (
@@ -462,11 +505,13 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
-    """Merge files, and the documents in `spill`, into one collection.
+    """Return one collection merged from files and from the documents in `spill`.
 
-    Raises BadValue for two texts of one query, grades beyond ±16384, and parts without overlap.
+    Raises BadValue for two texts of one query, grades beyond ±16384, and parts that have nothing in common.
     """
     merged = Merged(spill)
+    if not choices.allow_disjoint:
+        _refuse_two_collections(files)
     files = _known_by_identifier(files)
     queries = Identifiers("query", _query_keys(files))
     judged_docs = (item.doc for file in files for item in file.items if isinstance(item, Judgment))
@@ -479,6 +524,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
                 except ValueError as error:
                     file.counts.count_refused(item.where, str(error))
         _merge_queries(file, queries, merged)
+    _settle_metadata(merged)
     _merge_judgments(files, merged, queries, docs, choices)
     for file in files:
         _merge_rankings(file, queries, docs, merged)
@@ -502,10 +548,24 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
                 f"is among them, {advice}"
             )
     merged.notes += queries.notes() + docs.notes()
-    if dropped := sum(bool(fields) for name, fields in merged.metadata.items() if name not in merged.queries):
-        merged.notes.append(f"{dropped} queries without a text have metadata, which was dropped")
+    for file in files:
+        queries_found = (item for item in file.items if isinstance(item, FoundQuery))
+        silent = (item for item in queries_found if not item.key.text and item.key.id not in merged.queries)
+        file.counts.cells_left.update(name for item in silent for name in item.metadata)
     if judgments and max(max(row.values()) for _, row in judgments) <= 0:
         merged.notes.append("every grade is 0 or less: nothing is relevant")
+    barred = [
+        (query, doc)
+        for query, row in judgments
+        for doc in merged.metadata.get(query, {}).get("excluded", ())
+        if row.get(doc, 0) > 0
+    ]
+    if barred:
+        query, doc = barred[0]
+        both = counted(len(barred), "document is", "documents are")
+        merged.notes.append(
+            f"{both} both relevant and excluded, the first '{doc[:60]}' for query '{query[:60]}'; no ranking has them"
+        )
     if absent:
         merged.notes.append(f"{absent} of {len(judged)} judged documents are not among the documents")
     if merged.queries and (without_text := judged_queries - set(merged.queries)):
@@ -513,9 +573,29 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     return merged
 
 
+def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:
+    first_of: dict[tuple[str, str], ImportedFile] = {}
+    for file in files:
+        counts = file.counts.counts
+        held = {"documents"} if counts["documents"] + counts["repeated documents"] else set[str]()
+        held |= {"queries" for item in file.items if isinstance(item, FoundQuery) and item.key.text}
+        held |= {f"judgments of {_split_of(item, file)}" for item in file.items if isinstance(item, Judgment)}
+        if any(isinstance(item, Ranking) for item in file.items):
+            continue  # results of two systems are often files of one name
+        for part in sorted(held):
+            first = first_of.setdefault((Path(file.name).name, part), file)
+            if Path(first.name).parent != Path(file.name).parent:
+                raise BadValue(
+                    f"{first.name} and {file.name} both hold {part} under one name, as two collections do; import them "
+                    "apart, or, if they are one, add `allow_disjoint=True`"
+                )
+
+
+def _split_of(item: Judgment, file: ImportedFile) -> str:
+    return file.split if item.split == "test" else item.split
+
+
 def _known_by_identifier(files: Sequence[ImportedFile]) -> list[ImportedFile]:
-    """Return the files; if all judged "texts" of a file are identifiers in another file, they are treated as
-    identifiers."""
     named = [
         {item.key.id for item in file.items if isinstance(item, FoundQuery) and item.key.id != item.key.text}
         for file in files
@@ -567,11 +647,35 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
         for key, value in item.metadata.items():
             if key in _JOINED and key in metadata:
                 metadata[key] = list(dict.fromkeys([*metadata[key], *value]))
-            else:
-                metadata.setdefault(key, value)
+            elif metadata.setdefault(key, value) != value:
+                file.counts.cells_left[key] += 1
         if item.unanswerable:
             merged.unanswerable.add(name)
     file.counts.counts["queries"] = len(names)
+
+
+def _settle_metadata(merged: Merged) -> None:
+    """Give the metadata with a fixed meaning the types that a collection needs, and note filters.
+
+    Raises BadValue for values that no collection may have.
+    """
+    for name, metadata in merged.metadata.items():
+        for key in metadata.keys() & {"instruction", "filter"}:
+            metadata[key] = plain_text(metadata[key])
+        if "unanswerable" in metadata:
+            flag = number(grade_value(given := metadata.pop("unanswerable")))
+            if flag is None:
+                raise BadValue(f"query '{name[:60]}': unanswerable is '{given}'; expected yes or no")
+            if flag:
+                merged.unanswerable.add(name)
+    try:
+        QueryMetadata.of(list(merged.metadata.values()))
+    except MetadataError as error:
+        raise BadValue(f"query '{list(merged.metadata)[error.row][:60]}': {error}") from None
+    if filtered := sum("filter" in metadata for metadata in merged.metadata.values()):
+        have = counted(filtered, "query has", "queries have")
+        meant = "only documents whose fields fit it may be ranked; rename the field if it is none"
+        merged.notes.append(f"{have} a filter: {meant}")
 
 
 @dataclass
@@ -586,21 +690,21 @@ class _Pair:
 def _judged_pairs(
     files: Sequence[ImportedFile], merged: Merged, queries: Identifiers, docs: Identifiers, choices: Choices
 ) -> dict[tuple[str, str, str], _Pair]:
-    """Return {(split, query, document): [(grade, origin)]}; refused judgments are counted."""
     pairs: dict[tuple[str, str, str], _Pair] = {}
     matcher, matches = Matcher(merged.documents, choices.words), MatchCounts()
     matcher.refuse_endless(item for file in files for item in file.items)
     words, numbered = {**BINARY_WORDS, **choices.grade_words()}, set[str]()
+    unknown = _unknown_words(files, words)
     for file in files:
         counts = file.counts
         for item in _judgments(file, matcher, matches):
             given = grade_value(item.grade, words)
-            grade, split = number(given), file.split if item.split == "test" else item.split
+            grade, split = number(given), _split_of(item, file)
             numbered.add(grade_word(item.grade))
             try:
                 if grade is None:
                     word = str(item.grade)[:40]
-                    named = f"; `grades='{word}=1,...'` gives each word its number" * (
+                    named = f"; `grades='{unknown}'` gives each word its number" * (
                         grade_word(word) not in ("", "nan")
                     )
                     raise ValueError(f"the grade {word!r} is no finite number{named}")
@@ -624,6 +728,21 @@ def _judged_pairs(
     if matches.judgments and merged.documents:
         merged.notes.append(matches.sentence())
     return pairs
+
+
+def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) -> str:
+    """Return the words of all files that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
+    grades = (item.grade for file in files for item in file.items if isinstance(item, (Judgment, ByWords)))
+    found = dict.fromkeys(
+        str(grade)[:40]
+        for grade in grades
+        if isinstance(grade, str)
+        and number(grade_value(grade, words)) is None
+        and grade_word(grade) not in ("", "nan")
+    )
+    return ",".join(
+        [f"{word}=?" for word in list(found)[:_WORDS_SHOWN]] + ["..."] * (len(found) > _WORDS_SHOWN)
+    )
 
 
 def _merge_judgments(
@@ -734,7 +853,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
 
 
 def order_of(item: Item) -> OrderCounts:
-    """Count how a ranking's scores agree with its ranks, or else its order; zero for other items."""
+    """Return how a ranking's scores agree with its ranks or order; all counts are 0 for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (

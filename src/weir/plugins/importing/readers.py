@@ -1,4 +1,4 @@
-"""The registry of readers: one decorated function for each format, with a detector that names its evidence."""
+"""The registry of readers: a decorated function for each format, and a detector that names its evidence."""
 
 from __future__ import annotations
 
@@ -50,7 +50,12 @@ READERS: Registry[Reader] = Registry("import reader", more=_import_formats)
 def reader(
     name: str, title: str, detect: Detect = lambda _: "", general: bool = False, by_row: bool = False
 ) -> Callable[[Read], Read]:
-    """Register a function as the reader of a format, which only `as_kind` chooses without `detect`."""
+    """Return a decorator that registers a function as the reader of a format.
+
+    detect: recognises the format; without it, only `as_kind` chooses the reader.
+    general: only try this format if no other fits.
+    by_row: rows are read independently, so that a large file may come in batches.
+    """
 
     def add_reader(read: Read) -> Read:
         READERS.add(name, Reader(name, title, detect, read, general, by_row))
@@ -60,7 +65,7 @@ def reader(
 
 
 def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
-    """Return a detector with this evidence if the test holds."""
+    """Return a detector that recognises a format, for the reason `evidence`, if the test holds."""
     return lambda contents: evidence if test(contents) else ""
 
 
@@ -85,18 +90,19 @@ def has_keys(*names: str) -> Detect:
 
 
 def any_of(*detectors: Detect) -> Detect:
-    """Return a detector of the first evidence of several."""
+    """Return a detector that gives the first evidence of several detectors."""
     return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
 
 
 def _reader_of(contents: Contents, roles: set[str]) -> Reader:
-    """Return the reader of rows in which the user named the columns of these roles."""
     is_query = roles - {"doc", "text", "title"} or usual(contents.columns, "query", "query_id")
     return READERS.get("clicks" if {"clicks", "clicked"} & roles else "records" if is_query else "corpus")
 
 
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
-    """Return the reader of a file and the evidence; `kind` is the value of `as_kind` or "".
+    """Return the reader of a file, and the evidence for it.
+
+    kind: name of the reader, as `as_kind` gives it; "" recognises it.
 
     Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """
@@ -126,10 +132,14 @@ def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
         raise BadValue(f"{contents.path}: no known format has {fields}; {advice}")
     first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
     if not contents.rows:
-        advice = "say the kind, with `as_kind`, or put tabs between columns, which `columns` then names"
+        advice = (
+            "say the kind, with `as_kind`, or put tabs between columns, which `columns` then names; a list of queries "
+            "takes the line query above it"
+        )
         raise BadValue(f"{contents.path}: no known format begins with '{first[:60]}'; {advice}")
+    cut = first[:60] + "..." * (len(first) > 60)
     raise BadValue(
-        f"{contents.path}: found '{first[:60]}', {len(contents.rows[0].fields)} columns without usual names; "
+        f"{contents.path}: found '{cut}', {len(contents.rows[0].fields)} columns without usual names; "
         "say which is which, by these names if they are names, as in `columns='query=NAME,doc=NAME,grade=NAME'`, "
         "else by number, as in `columns='query=1,doc=2,grade=3'` (query_id=1 for identifiers of queries), or "
         "the kind, with `as_kind`"

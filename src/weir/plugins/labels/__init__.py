@@ -1,8 +1,6 @@
-"""Choose what to judge, and measure labels.
+"""Choose documents to judge, and measure how good labels are.
 
-Begin with `api.py`, which is `weir.labels`; `commands.py` has `weir labels ...`. `pools.py` writes sheets of
-documents to judge, and scores systems again by filled sheets (`pool`, `relabel`). `hole_study.py` counts relevant
-documents among the unjudged (`holes`). `estimates.py` corrects scores of a model's labels by a sample of people's
-(`estimate`), with the estimators of `sampling.py`. `people.py` says how sure people are (`people`). Agreement is
-computed in `weir.stats`.
+Begin with `api.py`, which is `weir.labels`. `pools.py` writes sheets of documents to judge, `hole_study.py`
+studies unjudged documents, `estimates.py` corrects scores by few labels of people, `people.py` measures
+judges. Agreement is computed in `weir.stats`.
 """

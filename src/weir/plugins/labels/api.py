@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from weir.api.auditing import Places, places_of
 from weir.api.given import all_rankings, run_from_given
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
-from weir.core.dangling import dangling_notes
+from weir.core.dangling import dangling, dangling_notes
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.query_metadata import QueryWeights
 from weir.core.rounding import counted
 from weir.core.scores import Note
+from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, load, query_groups
 from weir.datasets.scoring_rules import ScoringRules, judged_by
@@ -81,12 +85,13 @@ if TYPE_CHECKING:
 def agree(
     first: object, *others: object, words: Sequence[str] = (), by_query: bool = False
 ) -> ResultSet[Agreement]:
-    """Measure how well other labels agree with the first: `weir labels agree`.
+    """Return how well other labels agree with the first: `weir labels agree`.
 
     Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
 
-    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as "labels.csv",
-        with "labels.csv#gpt" for one of several columns. A single file is split by rater (origin or column).
+    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as
+        "labels.csv", with "labels.csv#gpt" for one of several columns. A single file is split by rater
+        (origin or column).
     words: grades of labels that are no numbers, such as "partly relevant=1".
     by_query: show a line for each query too, the worst kappa first.
     """
@@ -101,9 +106,10 @@ def agree(
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
     """Return Krippendorff's alpha over all raters together; raters may have left out pairs.
 
-    Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
+    first, others: judgments or labels, as `agree` takes them.
+    words: grades of labels that are no numbers, such as "partly relevant=1".
 
-    first, others, words: see `agree`.
+    Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
     """
     return ResultSet(RATERS, (many_raters(_labels_by_name((first, *others), words)),))
 
@@ -120,7 +126,8 @@ def rank_agreement(
 
     Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
 
-    first, others, words: see `agree`.
+    first, others: judgments or labels, as `agree` takes them.
+    words: grades of labels that are no numbers, such as "partly relevant=1".
     runs: rankings, to see whether the order of systems survives; in Python also by name.
     measure: the measure that orders the systems.
     """
@@ -141,15 +148,15 @@ def people(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[People]:
-    """Measure how sure the people are who judged: `weir labels people`.
+    """Return the agreement and consistency of the people who judged (`weir labels people`).
 
-    Agreement of each two and of all, with their own grades of pairs that they saw again, the human ceiling of a
-    measure, and preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known,
-    and the WeirErrors of reading.
+    Has the agreement of each two people, of all, and of each with their own second grades, the human ceiling
+    of a measure, and preferences. Raises BadValue for a measure whose mean over the orders of tied documents
+    is not known, and the WeirErrors of reading.
 
-    labels, others: a journal of `weir open --judge`, or labels as in `agree`.
-    measure: scores one person's order by another's labels, for the human ceiling.
-    words: as in `agree`.
+    labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
+    measure: the measure for the human ceiling, which scores one person's order by another's labels.
+    words: grades of labels that are no numbers, such as "partly relevant=1".
     """
     by_name = _labels_by_name((labels, *others), words)
     again: dict[str, Qrels] = {}
@@ -173,19 +180,20 @@ def holes(
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
-    """Compare labels by people, a model, or both, for the unjudged documents of runs: `weir labels holes`.
+    """Return what labels by people, a model, or both say of the unjudged documents of runs: `weir labels holes`.
 
-    Raises BadValue without labels, if nothing is unjudged, if all given labels share no hole, and for a
-    measure without score bounds. Raises the WeirErrors of reading.
+    Raises BadValue without labels, if nothing is unjudged, if people and model labelled no document in
+    common, and for a measure without score bounds. Raises the WeirErrors of reading.
 
-    qrels, runs: see `weir.evaluate`.
-    human: people's labels of them: a sheet of weir labels pool, filled in, or labels as in `agree`. May be
-        left out.
-    model: a model's labels of them: a folder of weir judge, or labels as in `agree`. May be left out.
-    measure: the measure that orders systems. Its cut-off says how deep holes are looked for.
-    rel: the grade from which a document is relevant.
-    collection: of the runs, by name or path, whose rules hold (self-matches, candidates, queries without an
-        answer).
+    qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
+    human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
+        of labels. May be left out.
+    model: a model's labels of unjudged documents: a folder of weir judge, judgments or a table of labels. May
+        be left out.
+    measure: the measure that orders systems. Unjudged documents count down to its cut-off.
+    rel: lowest relevant grade.
+    collection: the runs' collection, by name or path. Its rules hold (self-matches, candidates, queries
+        without an answer).
     """
     people, by_model = (
         None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
@@ -242,7 +250,7 @@ def _labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dic
 
 
 def labels_given(labels: object) -> object:
-    """Return labels in the form of `labels_from`; a collection becomes its judgments, other folders stay paths."""
+    """Return labels as `labels_from` takes them: a collection's judgments, or the path of any other folder."""
     folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
     if folder is not None and folder.is_dir() and not holds_collection(folder):
         return labels
@@ -261,18 +269,20 @@ def estimate(
     sheets: Iterable[str | Path] = (),
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[CorrectedScore]:
-    """Estimate scores of runs from few labels of people and many of a model: `weir labels estimate`.
+    """Return scores of runs estimated from few labels of people and many of a model: `weir labels estimate`.
 
-    Raises BadValue for a measure that cannot be estimated so, and for too few queries.
+    Raises BadValue for another measure than those below, and for too few queries.
 
     human, model: judgments as in `weir.evaluate`, or labels as in `agree`.
     runs: see `weir.evaluate`.
     measure: P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k or ContextPrecision@k.
-    strata: people's queries were drawn within these: a file of queries and strata, or a column of the collection.
-    weights: a file of queries and weights, one over the probability of being drawn; in Python also a dict.
+    strata: groups within which people's queries were drawn: a file of queries and strata, or a column of the
+        collection.
+    weights: a file of queries and weights (1 / the probability of being drawn); in Python also a dict.
     pairs: people judged a random part of each query's first documents.
-    sheets: filled sheets of documents to judge: people's judgments, too.
-    collection: of the runs, by name or path: its rules hold, its columns may be strata, its texts stand on a sheet.
+    sheets: filled sheets of documents to judge, added to people's judgments.
+    collection: the runs' collection, by name or path. Its rules hold, its columns may be strata, and a sheet
+        shows its texts.
     """
     human, collection = judged_by(human, collection)
     by_people, by_model = _people(human, sheets), _labels(model)
@@ -299,13 +309,14 @@ def next_queries(
     out: str | Path | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[QueryPlan]:
-    """Draw the queries that people should judge next to narrow the estimates: `weir labels estimate --next`.
+    """Return the queries that people should judge next to narrow the estimates, drawn at random: `weir labels
+    estimate --next`.
 
-    Raises BadValue if nothing is left to judge, for a folder that exists, and like `estimate`.
+    Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
 
     human, model, runs, measure, strata, sheets: see `estimate`.
-    count: draw so many queries that people should judge next.
-    width: half an interval that is asked for: say how many queries it takes.
+    count: number of queries to draw for people to judge next.
+    width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
     collection: see `estimate`.
     """
@@ -322,8 +333,9 @@ def next_queries(
     )
     if out is not None:
         dataset = _dataset(collection)
-        texts = (None, None) if dataset is None else (dataset.corpus, dataset.all_queries)
-        write_plan(drawn, Subject("estimate", *texts), path_of(out))
+        corpus = None if dataset is None or dataset.layout.documents is None else dataset.corpus
+        queries = None if dataset is None or dataset.layout.queries is None else dataset.all_queries
+        write_plan(drawn, Subject("estimate", corpus, queries), path_of(out))
     return ResultSet(QUERY_PLANS, (drawn.plan,), tuple(rules.dangling_notes(*labels)))
 
 
@@ -372,16 +384,16 @@ def judging_pool(
 ) -> ResultSet[JudgingPool]:
     """Return the documents to judge next, a pool for each collection: `weir labels pool`.
 
-    Raises BadValue if nothing is unjudged or the folder exists, and the WeirErrors of reading.
+    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of reading.
 
     targets: a results folder, or judgments and run files.
     out: the folder to write, by default none is written.
-    k: ranks of each system that are looked at.
-    limit: pairs at most, chosen to narrow scores most.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its collections
-        lie now, by name.
-    by_lot: queries in drawn order, not those first that narrow scores most, so that weir open and weir judge
-        can tell early which system is best.
+    k: ranks of each system that are considered.
+    limit: number of pairs of a collection at most, chosen to narrow scores most.
+    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+        collections lie now, by name.
+    by_lot: order queries at random instead of by how much they narrow scores, so that weir open and weir
+        judge can tell early which system is best.
     """
     subjects = subjects_of(targets, places_of(collection))
     origin = {"targets": _lasting(targets), "collections": _lasting(places_of(collection))}
@@ -402,7 +414,7 @@ def relabel(
     collection: Places = None,
     out: str | Path | None = None,
 ) -> ResultSet[Relabelled]:
-    """Score every system before and after new judgments: `weir labels relabel`.
+    """Return every system's score before and after new judgments: `weir labels relabel`.
 
     A sheet applies to the collection named beside it, and new judgments replace old ones of the same pair.
     Raises BadValue if no query is known and for `out` with several collections, and the WeirErrors of
@@ -414,9 +426,10 @@ def relabel(
     origin: the name of the new judgments.
     collection: documents, queries and rules of run files, by name or path; of a results folder where its
         collections lie now, by name.
-    out: write the judgments together, with their origins.
+    out: file for old and new judgments together, with their origins.
     """
-    new, ungraded = _new_judgments(judged)
+    given = judged_by(judged)[0]
+    new, ungraded = read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)
     subjects = subjects_of(targets, places_of(collection))
     name = None if isinstance(judged, Qrels) else about_sheet(path_of(judged)).get("subject")
     subjects = judged_anew([one for one in subjects if one.name == name] or subjects, new)
@@ -426,11 +439,22 @@ def relabel(
     notes: list[Note] = []
     if ungraded:
         notes.append(Note(f"{judged}: {counted(ungraded, 'line')} without a grade yet: unjudged"))
+    strange = np.ones(len(new.queries), np.bool_)
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
+        strange &= together.queries.codes(new.queries.strings) < 0
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
+        else:
+            named = [subject.need_qrels().docs, *(run.docs for run in subject.runs.values())]
+            listed = (docs.strings.tolist() for docs in named)
+            shared = subject.need_qrels().queries.codes(new.queries.strings) >= 0
+            here = new.only(np.flatnonzero(shared))
+            found = dangling(here, Ids.of(dict.fromkeys(chain.from_iterable(listed))))
+            lack = "that no ranking and no earlier judgment has"
+            if found is not None and (found.cause or 2 * found.judgments > len(here.doc)):
+                notes.append(found.note(f"{subject.name}, judged anew", lack))
         uncounted = labels_of_new_queries(together, subject.need_qrels())
         if uncounted:
             where = "in no mean here" if out is None else f"in {out}, and in no mean here"
@@ -438,9 +462,9 @@ def relabel(
             notes.append(Note(f"{subject.name}: {labels} of queries that had no judgment before: {where}"))
         if out is not None:
             write_qrels(together, path_of(out))
+    if left_out := int(np.count_nonzero(strange[new.query_of_row()])):
+        example = new.queries[int(strange.argmax())]
+        known = "no ranking and no collection" if len(subjects) > 1 else subjects[0].name
+        labels = counted(left_out, "label")
+        notes.append(Note(f"{labels} of queries that {known} does not have, such as '{example}': left out"))
     return ResultSet(RELABELLINGS, tuple(rows), tuple(notes))
-
-
-def _new_judgments(judged: str | Path | Qrels) -> tuple[Qrels, int]:
-    given = judged_by(judged)[0]
-    return read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)

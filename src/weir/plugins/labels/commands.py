@@ -26,14 +26,20 @@ COLLECTIONS = {"metavar": "[NAME=]COLLECTION"}
 def pool_command(targets: tuple[str, ...], given: Given, out: Path) -> None:
     """Write a sheet of the documents to judge next.
 
-    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...). The sheet, to_judge.tsv,
-    holds each unjudged document among the first k of any system. It is blind: it does not say which system
-    returned a document, or at which rank. Queries whose judging narrows scores most come first; the documents
-    of a query are shuffled. Fill in the column "grade", then: weir labels relabel FOLDER/to_judge.tsv TARGETS
+    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection without
+    judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the first k of any
+    system. It is blind: it does not say which system returned a document, or at which rank. Queries whose judging
+    narrows scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
+    labels relabel FOLDER/to_judge.tsv TARGETS
     The sheet has texts if the collection is known: for run files by --collection.
     """
     pools = labels.judging_pool(*targets, out=out, **given)
     say(f"{out}: {sum(map(len, pools)):,} pairs to judge")
+    sheet = f"{out}/{'' if len(pools) == 1 else 'COLLECTION/'}to_judge.tsv"
+    say(
+        f"next: fill in its column grade, or weir open {out}; then, with -o judged.tsv for what other commands read:"
+    )
+    say(f"  weir labels relabel {sheet} {' '.join(targets)}")
     say_notes(pools.notes())
 
 
@@ -52,10 +58,10 @@ def agree_command(
 
     FIRST: judgments, usually by people; OTHERS: labels of the same pairs, by a model or other people. Each is
     a file of judgments, a folder of weir judge, or another judge's table, FILE#COLUMN if several columns are
-    labels. In a single file the raters are compared, by the column origin or by columns. Reports Cohen's
-    kappa of all grades, weighted, and from each grade on with the shares of relevant pairs; Krippendorff's
-    alpha, for more than two raters also of all together; AC1, mean error and bias; intervals by resampling
-    queries. With --run, the order of systems under both.
+    labels. A single file is split by its column origin, or by its columns of labels. Reports Cohen's kappa,
+    also weighted, and for each grade as the lowest relevant one, with the shares of relevant pairs;
+    Krippendorff's alpha, for more than two raters also of all together; AC1, mean error and bias; intervals by
+    resampling queries. With --run, also compares the orders of systems by FIRST and by each of OTHERS.
     """
     found: list[ResultSet[Any]] = [labels.agree(first, *others, **words, **given)]
     if len(found[0]) > 1:

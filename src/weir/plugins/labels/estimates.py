@@ -1,4 +1,4 @@
-"""Estimate scores from few labels of people and many of a model, and plan what people should judge next."""
+"""Scores estimated from few labels of people and many of a model, and plans of what people should judge next."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Estimate the mean precision at k by people's labels from a model's labels and its error rates.
+    """Return the mean precision at k by people's labels, estimated from a model's labels and its error rates.
 
-    Assumes the same error rates on all pairs. Raises BadValue if people gave a single label, and like
-    `corrected_share`.
-
-    labelled, relevant: float64[queries], number of the first k documents labelled, and called relevant, by the model.
+    labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
+        relevant.
     confusion: float64[queries, 2, 2], pairs that people judged too, by people's label and the model's.
+
+    Assumes the same error rates on all pairs. Raises BadValue if people gave a single label, and for a model
+    no better than chance.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -90,7 +91,7 @@ POOLED_QUERIES = 4
 
 @dataclass(frozen=True, eq=False)
 class QueryVariances:
-    """Components by stratum of the variance of each system's corrected mean."""
+    """The components, by stratum, of the variance of each system's corrected mean."""
 
     queries: Int64
     """int64[strata]."""
@@ -104,7 +105,8 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the widest 95% interval for `judged` queries in each stratum; inf if a stratum has none."""
+        """Return half the widest 95% interval of any system for `judged` queries in each stratum; inf if a
+        stratum has none."""
         here = self.queries > 0
         if (judged[here] < 1).any():
             return math.inf
@@ -118,12 +120,6 @@ class QueryVariances:
 def _query_variances(
     values: list[PairedValues], strata: tuple[NDArray[np.integer], NDArray[np.integer]], count: int
 ) -> QueryVariances:
-    """Return the variance components of systems' values, shrunk towards the pooled variance.
-
-    Raises BadValue for fewer than four judged queries.
-
-    strata: stratum of each query that people judged, and of each other query.
-    """
     mine, alone = strata
     if len(mine) < POOLED_QUERIES:
         raise BadValue(
@@ -166,9 +162,9 @@ def allocated(
 ) -> Int64:
     """Return how many more queries of each stratum to judge, int64[strata].
 
-    cost: float64[strata], pairs that a query takes.
-    more: queries in all.
-    width: instead of `more`, half the widest interval to reach.
+    cost: float64[strata], pairs to judge for a query.
+    more: number of queries in all.
+    width: half the widest interval to reach, instead of `more`.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.
@@ -189,9 +185,7 @@ def allocated(
 # Corrected scores of systems.
 
 ESTIMABLE = ("ContextPrecision", "DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
-"""Measures that depend only on labels of returned documents. nDCG, AP and recall divide by a total over all
-documents, which differs between few labels of people and many of a model.
-"""
+"""Measures that depend only on labels of returned documents, unlike nDCG, AP and recall."""
 SUMS = ("DCG", "P", "RBP", "SDCG")
 """Measures that are sums over documents, so that a sample of a query's documents estimates them."""
 EVERY_PAIR = 8
@@ -246,7 +240,7 @@ class CorrectedScore:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRuns:
-    """Systems' values by labels of people and of a model, over the queries that the model judged."""
+    """Systems' values by labels of people and of a model, on the queries that the model judged."""
 
     human: Qrels
     model: Qrels
@@ -265,7 +259,13 @@ class LabelledRuns:
         measure: Measure,
         design: SampleDesign = AT_RANDOM,
     ) -> LabelledRuns:
-        """Score the runs by both labels. Raises BadValue like `corrected_scores`."""
+        """Return the runs' values by both labels.
+
+        design: how people's queries were sampled.
+
+        Raises BadValue for a measure without cut-off or outside ESTIMABLE, and for too few queries judged by
+        both.
+        """
         by_ideal = dict(measure.settings).get("gain") == "scaled"  # RBP by the best grade of the query
         k = measure.cutoff
         if measure.name not in ESTIMABLE or k is None or measure.condensed or by_ideal:
@@ -304,10 +304,10 @@ class LabelledRuns:
 def corrected_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Score runs by both labels, and correct the model's scores and differences by people's labels.
+    """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue for a measure without cut-off or outside ESTIMABLE (SUMS for samples of documents), and for too
-    few queries judged by both or by the model alone, in any stratum.
+    Raises BadValue for a measure without cut-off or outside ESTIMABLE (SUMS for samples of documents), and
+    for too few queries judged by both or only by the model, in any stratum.
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -412,7 +412,14 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Return `corrected_scores`, cut at the score bounds over all unjudged pairs."""
+    """Return the runs' scores by the model's labels, corrected by people's, within the range that any labels
+    of the unjudged pairs allow.
+
+    design: how people's queries were sampled.
+
+    Raises BadValue for a measure without cut-off or outside ESTIMABLE, and for too few queries judged by
+    both.
+    """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
         return scores
@@ -425,7 +432,7 @@ def estimated_scores(
 
 
 def unanswered_notes(runs: Mapping[str, Run], human: Qrels, model: Qrels) -> list[Note]:
-    """Return a note for each run that leaves queries of the model unanswered."""
+    """Return a note for each run that leaves some of the model's queries unanswered."""
     people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
     notes = []
     for name, run in runs.items():
@@ -474,7 +481,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, eq=False)
 class DrawnPlan:
-    """A plan with its pool and the stratum and weight of each query that the model judged."""
+    """A plan of queries to judge, with the pool of documents, and the stratum of each query that the model judged."""
 
     plan: QueryPlan
     pool: JudgingPool
@@ -490,14 +497,15 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> DrawnPlan:
-    """Draw the queries that people should judge next, and estimate how far they narrow the intervals.
-
-    Queries are random within strata, so the stratified estimate stays unbiased. Raises BadValue without a positive
-    count or width, if nothing is left to judge, and like `corrected_scores`.
+    """Return the queries that people should judge next, drawn at random, and how far they narrow the intervals.
 
     labels: people's and the model's.
     width: half width to reach, which sets the number if `count` is None.
     strata: strata of the earlier draw. None makes up to four from the model's scores.
+
+    Queries are drawn within strata, so that the stratified estimate stays unbiased. Raises BadValue without a
+    positive count or width, if nothing is left to judge, and for a measure or a number of queries that allows
+    no estimate.
     """
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
@@ -560,8 +568,10 @@ def next_queries(
 
 
 def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
-    """Write the sheet, with strata.tsv and weights.tsv in files of their own, so that the sheet stays blind. Raises
-    like `write_pool`."""
+    """Write the sheet to judge, and beside it strata.tsv and weights.tsv, so that the sheet stays blind.
+
+    Raises BadValue for a folder that exists, StoreError if files cannot be written.
+    """
     names = drawn.strata.queries.tolist()
     labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]
     strata = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

@@ -1,4 +1,4 @@
-"""Study holes, the unjudged documents in rankings: relevant ones missed, agreement of labels, effects on scores."""
+"""Unjudged documents in rankings (holes): how many are relevant, how labels agree, and what they do to scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Ratio:
-    """A share of counts with its 95% interval over queries; NaN without counts."""
+    """A ratio of two counts with its 95% interval over queries; NaN without counts."""
 
     count: int
     of: int
@@ -45,7 +45,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class FilledScore:
-    """The mean of a measure with the holes labelled by `by`."""
+    """The mean of a measure with the unjudged documents labelled by `by`."""
 
     by: str
     mean: float
@@ -57,7 +57,7 @@ class FilledScore:
 
 @dataclass(frozen=True)
 class HoleCounts:
-    """The holes in the first k documents of a system; of all systems together if `system` is "", without means."""
+    """The unjudged documents (holes) in the first k of a system, or of all systems together if `system` is ""."""
 
     system: str
     holes: int
@@ -80,7 +80,7 @@ class HoleCounts:
 
 @dataclass(frozen=True)
 class FilledOrder:
-    """The order of systems with holes as not relevant, against the order with holes labelled by `by`."""
+    """The order of systems with unjudged documents as not relevant, against the order with labels by `by`."""
 
     by: str
     tau: float
@@ -117,10 +117,11 @@ def hole_study(
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Compare labels of people, of a model, or of both for the holes in the first k documents of each run.
+    """Return what labels of people, of a model, or of both say of the unjudged documents (holes) in the first
+    k.
 
-    k is the measure's cut-off. Raises BadValue without runs, holes or labels, if no hole is labelled by all, and for
-    a measure without score bounds.
+    k is the measure's cut-off. Raises BadValue without runs, holes or labels, if people and model labelled no
+    hole in common, and for a measure without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
@@ -228,7 +229,6 @@ def _ratio(holes: Unjudged, part: Flags, whole: Flags) -> Ratio:
 
 
 def _filled_order(by: str, names: Sequence[str], before: Float64, after: Float64) -> FilledOrder:
-    """Compare the order of systems before and after filling the holes, float64[systems, queries] each."""
 
     def rounded(sums: Float64) -> tuple[Float64, Float64]:
         means = np.round(sums / before.shape[1], MEAN_DECIMALS)

@@ -51,7 +51,7 @@ class Kappa:
 
 
 def kappas_of(labels: Mapping[str, Qrels]) -> list[Kappa]:
-    """Return the agreement of each two judges with a pair in common."""
+    """Return the agreement of each two judges that graded a pair in common."""
     return [
         _kappa_of(labels[one], labels[other], (one, other))
         for one, other in combinations(labels, 2)
@@ -91,11 +91,10 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the scores of each judge's order by each other judge's labels, and their mean over each two.
+    """Return the scores of each judge's order by each other judge's labels, and the mean over each two.
 
-    Only pairs that both graded count, so a query is as deep as these. The mean over all orders of documents
-    of equal grade counts. Raises BadValue if no two judges have a pair in common, and for a measure without
-    that mean.
+    Rankings have only the pairs that both graded. Documents of equal grade count by the mean over their
+    orders. Raises BadValue if no two judges have a pair in common, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}
@@ -154,10 +153,9 @@ def people_of(
     preferences: Sequence[Preference],
     measure: Measure,
 ) -> People:
-    """Return how sure people are.
+    """Return agreement, consistency, human ceiling and preferences of the people who judged.
 
     labels, again: first and second grades by judge.
-
     Raises BadValue for a measure whose mean over the orders of tied documents is not known.
     """
     kappas = kappas_of(labels)

@@ -1,4 +1,4 @@
-"""Choose documents to judge next, write and read their sheets, and score systems again by new judgments."""
+"""Documents chosen to be judged next, the sheets to judge them on, and scores by new judgments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BETWEEN = re.compile(r"[\t\r\n]")  # what ends a cell or a line of a sheet
 
 @dataclass(frozen=True, eq=False)
 class JudgingPool:
-    """Unjudged pairs of query and document, in the order to judge them."""
+    """Unjudged pairs of a query and a document, in the order to judge them."""
 
     queries: Ids
     docs: Ids
@@ -54,9 +54,7 @@ class JudgingPool:
     """int32[pairs], numbers in `queries`; `doc` likewise in `docs`."""
     doc: Int32
     weight: Float64
-    """float64[pairs], sum of nDCG's discounts at the pair's ranks over all systems: how far judging it narrows
-    scores.
-    """
+    """float64[pairs]: sum of nDCG's discounts at the pair's ranks, that is how far judging it narrows scores."""
     k: int
     """Ranks looked at."""
     systems: int
@@ -89,11 +87,11 @@ def judging_pool(
 ) -> JudgingPool:
     """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
 
-    Documents of a query are shuffled, so a place tells nothing of system or rank. Raises BadValue without runs, if
-    nothing is unjudged, and for k or limit below 1.
-
     limit: keep the pairs of largest weight.
-    lot: queries come in drawn order instead, see `by_lot`.
+    lot: order queries at random instead.
+
+    Documents of a query are shuffled, so that a place tells nothing of system or rank. Raises BadValue
+    without runs, if nothing is unjudged, and for k or limit below 1.
     """
     if not runs or k < 1 or (limit is not None and limit < 1):
         raise BadValue(
@@ -137,12 +135,15 @@ def pools_of(
     origin: Mapping[str, object] | None = None,
     lot: bool = False,
 ) -> list[JudgingPool]:
-    """Return a pool for each subject, written to `out`, or to folders in it.
+    """Return a pool for each collection, written to `out`, or to folders in it.
 
-    origin: further entries of the descriptions beside the sheets.
-    lot: as in `judging_pool`.
+    out: None writes nothing.
+    limit: keep the pairs of largest weight.
+    origin: more entries of the description beside each sheet.
+    lot: order queries at random.
 
-    Raises like `judging_pool` and `write_pool`.
+    Raises BadValue without runs, if nothing is unjudged, and for a folder that exists, StoreError if files
+    cannot be written.
     """
     pools = [judging_pool(one.runs, _judgments(one), k, limit, lot) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):
@@ -166,13 +167,14 @@ def _answered(subject: Subject) -> Ids:
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """Return notes on sheets without texts, and on judgments that look like a run."""
+    """Return notes on sheets without texts, queries without documents, and judgments that look like a run."""
     exchanged = [
         f"{one.name}: {note.text}"
         for one in subjects
         if one.qrels is not None
         for note in exchange_notes(one.qrels)
     ]
+    exchanged += [note for one in subjects if (note := _unanswered_note(one))]
     bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
     if not bare:
         return exchanged
@@ -181,6 +183,22 @@ def pool_notes(subjects: Sequence[Subject]) -> list[str]:
         f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
         "`collection=NAME`, a name or a path, puts them on it",
     ]
+
+
+def _unanswered_note(subject: Subject) -> str:
+    qrels = subject.need_qrels()
+    queries = qrels.queries if len(qrels) else None if subject.queries is None else subject.queries.ids
+    if queries is None:
+        return ""
+    lengths = [(run.queries.tolist(), np.diff(run.ptr).tolist()) for run in subject.runs.values()]
+    answered = {q for names, counts in lengths for q, n in zip(names, counts, strict=True) if n}
+    lacking = [query for query in queries.tolist() if query not in answered]
+    if not lacking:
+        return ""
+    return (
+        f"{subject.name}: no system returns a document for {len(lacking):,} of {len(queries):,} queries, which are not "
+        f"on the sheet; the first is '{lacking[0]}'"
+    )
 
 
 def write_pool(
@@ -192,11 +210,11 @@ def write_pool(
 ) -> None:
     """Write the sheet and its description to a new folder, which appears when complete.
 
-    Raises BadValue for a folder that exists, so that no judging is lost, and like `sheet_lines`, StoreError for disk
-    errors.
+    beside: {name: text} of more files for the folder.
+    origin: more entries of the description.
 
-    beside: further files of the folder, name to text.
-    origin: further entries of the description.
+    Raises BadValue for a folder that exists, so that no judging is lost, and for an identifier with a tab or
+    line end; StoreError if files cannot be written.
     """
     if folder.exists():
         raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
@@ -218,7 +236,6 @@ def write_pool(
 
 
 def _scale(qrels: Qrels | None) -> list[int]:
-    """Return the whole grades from 0 to the highest, at most 9; [] without such judgments."""
     grades = np.unique(qrels.grade) if qrels is not None else np.zeros(0)
     highest = int(grades.max(initial=0))
     whole = bool((grades == np.floor(grades)).all())
@@ -226,9 +243,9 @@ def _scale(qrels: Qrels | None) -> list[int]:
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """Yield a sheet's header and lines; blanks in texts are collapsed, and no cell is a formula.
+    """Yield a sheet's header and lines, without line ends in texts and without formulas of a spreadsheet.
 
-    Raises BadValue for an identifier with a tab or line end.
+    Steps raise BadValue for an identifier with a tab or line end.
     """
     yield "\t".join(HEAD) + "\n"
     corpus, queries = subject.corpus, subject.queries
@@ -246,7 +263,7 @@ def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
 
 
 def sheet_text(text: str) -> str:
-    """Return a text as it stands on a sheet: on one line, with single blanks."""
+    """Return a text in the form that sheets use: on one line, with single blanks."""
     return printable(" ".join(text.split()))
 
 
@@ -274,7 +291,7 @@ class SheetLine:
 def open_sheet(path: Path) -> Iterator[SheetLine]:
     """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet.
 
-    Raises FormatError for malformed lines and for bytes that are not UTF-8.
+    Steps raise FormatError for malformed lines and for bytes that are not UTF-8.
     """
     try:
         content = path.read_text(encoding="utf-8-sig")
@@ -301,8 +318,8 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 def about_sheet(path: Path) -> dict[str, Any]:
     """Return the description stored with a sheet, {} if there is none.
 
-    Its entries are `subject`, the collection, `names`, the systems, and `targets` and `collections`, the
-    arguments of `weir labels pool`.
+    Its entries are `subject` (the collection), `names` (of the systems), and the arguments `targets` and
+    `collections` of `weir labels pool`.
     """
     with suppress(OSError, FormatError):
         content = read_json(path.with_name(ABOUT))
@@ -384,7 +401,7 @@ class Relabelled:
 
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
-    """Return the subjects with queries that `new` judges; raises BadValue if there is none."""
+    """Return the collections with the queries that `new` judges; raises BadValue if there is none."""
     judged = [
         one
         for one in subjects
@@ -401,8 +418,9 @@ def relabelled(
 ) -> tuple[list[Relabelled], Qrels]:
     """Return every system's mean before and after new judgments, and the merged judgments with their origins.
 
-    New judgments replace old ones; queries without old judgments are merged but not averaged. Raises BadValue without
-    runs, if no newly judged query belongs to the subject, and for a run that answers no judged query.
+    New judgments replace old ones. Queries without old judgments are merged but not averaged; those that the subject
+    lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a run that
+    answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)
@@ -447,14 +465,13 @@ def relabelled(
 
 
 def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
-    """Count the judgments of queries without old judgments; 0 if there are no old judgments at all."""
+    """Return the number of judgments of queries without old judgments; 0 if there are no old judgments at all."""
     new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
     return int(np.count_nonzero(new)) if len(old) else 0
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return the pairs of systems of one subject whose order new judgments reverse, as (better before, better
-    after)."""
+    """Return the pairs of systems whose order new judgments reverse, as (better before, better after)."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

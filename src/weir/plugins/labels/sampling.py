@@ -1,4 +1,4 @@
-"""Estimate means of people's values from few of them and many of a model, for each way of sampling."""
+"""Means of people's values, estimated from few of them and many of a model, for each way of sampling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return the estimate with mean and bounds cut to the range of possible means; coverage stays the same."""
+        """Return the estimate, cut to the range of possible means. The interval holds with the same probability."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
@@ -59,7 +59,7 @@ class SampledMean:
 
     @property
     def p(self) -> float:
-        """The two-sided p-value of a zero mean; 1 for 0 without error."""
+        """The two-sided p-value of the hypothesis that the mean is zero."""
         if not self.error:
             return 0.0 if self.value else 1.0
         far = abs(self.value) / self.error
@@ -67,13 +67,13 @@ class SampledMean:
 
 
 def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
-    """Return the share above / slope with Fieller's 95% interval, both cut at 0 and 1.
-
-    Raises BadValue if the slope is not separable from 0, and if no share from 0 to 1 is within the interval.
+    """Return the share above / slope with Fieller's 95% interval, both cut to 0..1.
 
     slope: the model's sensitivity + specificity - 1.
     errors: variance of `above`, covariance, variance of `slope`.
-    times: the quantile.
+    times: number of standard errors to either side.
+
+    Raises BadValue if the slope is not separable from 0, and if no share from 0 to 1 is within the interval.
     """
     # Source: Fieller 1954. The interval holds each share s for which above - s * slope is within `times` its error of
     # 0, so it keeps its coverage for a small slope too.
@@ -117,15 +117,16 @@ def drawn_mean(
     weight: float | None = None,
     limits: Limits = None,
 ) -> SampledMean:
-    """Estimate the mean over all items of people's values from a random sample, by PPI++.
+    """Return the mean of people's values over all items, estimated by PPI++ from a random sample.
+
+    human, model: float64[n], people's and the model's values of the judged items.
+    model_alone: float64[N], the model's values of the other items.
+    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, at
+        most 5% wider than from only people's values.
+    limits: smallest and largest value. Binary values then have Wilson's interval, and errors stay realistic
+        if most values are equal.
 
     An item is the sampling unit: a query, not a pair. Raises BadValue for fewer than two judged items.
-
-    human, model: float64[n], values of the judged items.
-    model_alone: float64[N], the model's values of the others.
-    weight: None takes the one within 0..1 of the narrowest interval, at most 5% wider than people's alone.
-    limits: of the values. Binary values then have Wilson's interval, and errors stay realistic if most values are
-        equal.
     """
     # Sources: Angelopoulos et al. 2023 (PPI); Angelopoulos, Duchi and Zrnic 2023 (PPI++). Value and weight equal
     # ppi-python's ppi_mean_ci; error and quantiles are for small samples.
@@ -141,13 +142,16 @@ def stratified_mean(
     weight: float | None = None,
     limits: Limits = None,
 ) -> SampledMean:
-    """Estimate the mean over all items of people's values, sampled at random within strata.
+    """Return the mean of people's values over all items, estimated from a random sample within strata.
 
-    Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two judged
-    items.
+    human, model: float64[n], people's and the model's values of the judged items.
+    model_alone: float64[N], the model's values of the other items.
+    strata: stratum of each judged item, and of each other item.
+    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval.
+    limits: smallest and largest value.
 
-    human, model, model_alone, weight, limits: see `drawn_mean`.
-    strata: stratum of each judged item and of each other item.
+    Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two
+    judged items.
     """
     # Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938: the strata's shares are random too.
     both, plain, counts = [], [], []
@@ -193,7 +197,6 @@ def _of_people(human: Float64, limits: Limits) -> SampledMean:
 
 
 def _squared_error(values: Float64, degrees: int, limits: Limits) -> float:
-    """Return the estimated variance of a mean, widened by the limits if half of the values or more are equal."""
     # If most of few values are equal, their variance is nearly always too small: some values at each limit are added,
     # the fewer the more other values there are, as in `few_bounds`.
     n, squares = len(values), float(((values - values.mean()) ** 2).sum())
@@ -226,7 +229,8 @@ def _mean_of_stratum(
 
 
 def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
-    """Return the estimate, or the estimate from people's labels alone if the first is more than 5% wider."""
+    """Return the first estimate, or the one from people's labels alone (`plain`) if the first is more than 5%
+    wider."""
     # Always taking the narrower one would make intervals too narrow on average.
     one, other = (
         math.inf if math.isnan(found.low) else found.high - found.low
@@ -242,13 +246,14 @@ def weighted_mean(
     weights: Float64,
     weight: float | None = None,
 ) -> SampledMean:
-    """Estimate the mean over all items of people's values, from a sample with known probabilities (Hajek's estimator).
+    """Return the mean of people's values over all items, from a sample with known probabilities (Hajek's estimator).
+
+    human, model: float64[n], people's and the model's values of the judged items.
+    model_alone: float64[N], the model's values of the other items.
+    weights: float64[n], 1 / sampling probability, up to a constant factor.
+    weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
 
     Raises BadValue for fewer than four judged items, and for weights that are not positive and finite.
-
-    human, model, model_alone: see `drawn_mean`.
-    weights: float64[n], one over each sampling probability, up to a constant factor.
-    weight: of the model's values. None takes the one within 0..1 of least variance.
     """
     # Sources: Hajek 1971; Saerndal, Swensson and Wretman 1992, chapter 6: linearised variance, independent draws. Point
     # estimates equal ppi-python's with its weights.
@@ -290,14 +295,14 @@ def partly_judged_mean(
     model_alone: Float64,
     weight: float | None = None,
 ) -> SampledMean:
-    """Estimate the mean over queries by people's labels of random documents of some queries.
-
-    Raises BadValue for fewer than four such queries.
+    """Return the mean over queries by people's labels, estimated from random documents of some queries.
 
     human, model: float64[n], Horvitz-Thompson estimates of a query's value from its judged documents.
     whole: float64[n], the model's values of these queries from all their documents.
     model_alone: float64[N], the model's values of the other queries.
-    weight: see `weighted_mean`.
+    weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
+
+    Raises BadValue for fewer than four such queries.
     """
     # Source: Saerndal, Swensson and Wretman 1992, chapters 4 and 8 (two-stage difference estimator).
     n, alone = len(human), len(model_alone)
@@ -354,7 +359,7 @@ AT_RANDOM = SampleDesign()
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """A system's values by query, or differences of two systems."""
+    """A system's values, or the difference of two systems' values, by people's and by the model's labels."""
 
     human: Float64
     """float64[n], from people's labels."""
@@ -384,7 +389,7 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class DrawnQueries:
-    """The queries of the model's judgments, split by a design."""
+    """The queries that the model judged, split into those that people judged too and the others."""
 
     mine: NDArray[np.integer]
     """Numbers of the queries that people judged."""
@@ -398,8 +403,9 @@ class DrawnQueries:
 
     @staticmethod
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
-        """Split the queries by `mine`, the numbers that people judged.
+        """Return the model's queries, split into those that people judged too and the others.
 
+        mine: numbers of the queries that people judged.
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.
         """
         alone = np.delete(np.arange(len(queries)), mine)
@@ -425,7 +431,11 @@ class DrawnQueries:
         return DrawnQueries(mine, alone, design.pairs, strata, weights)
 
     def estimated_mean(self, values: PairedValues, weight: float | None = None) -> SampledMean:
-        """Return the estimated mean; weight: of the model's values, 0 for people alone, None for the best."""
+        """Return the estimated mean of values.
+
+        weight: weight of the model's values: 0 for people's labels only, None for the weight with the
+            narrowest interval.
+        """
         if self.pairs:
             return partly_judged_mean(values.human, values.model, values.whole, values.alone, weight)
         if self.strata is not None:
@@ -438,7 +448,7 @@ class DrawnQueries:
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
-    """Return the stratum of each query, int32[queries]. Raises BadValue for a query in none."""
+    """Return the stratum of each query, int32[queries]; raises BadValue for a query without one."""
     codes = groups.queries.codes(queries.strings)
     stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
     if (stratum < 0).any():

@@ -1,10 +1,8 @@
-"""Language models as re-rankers and as judges, and studies of how far to trust both. Begin with `chat.py`.
+"""Language models as re-rankers and as judges, and studies of how far to trust both.
 
-`chat.py` asks a provider, or a model of this machine (`local_chat.py`), and stores the answers. `prompts.py` fills a
-prompt (`prompts/`), and `verdicts.py` reads its answer. `rerank.py` is `llm(...)`, and `answers_report.py` shows its
-prompts (`weir study llm`). `judge.py` labels pairs through the judges of `panel.py`, and `judge_report.py` reports
-their agreement (`weir judge`). `studies.py` and `reordering.py` measure re-rankings (`weir study sensitivity`, `weir
-study reranking`). `api.py` and `rerankings.py` hold the Python functions.
+Begin with `chat.py`, which asks a model and stores its answers. `rerank.py` is `llm(...)`, `judge.py` labels
+pairs, `studies.py` and `reordering.py` measure re-rankings. `prompts.py` fills prompts, and `verdicts.py`
+reads answers.
 """
 
 from weir.lazy_names import lazy_names

@@ -1,4 +1,4 @@
-"""Report answers of language models in a results folder: counts by model, and prompts one by one."""
+"""The answers of language models in a results folder: counts by model, and prompts one by one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class QueryTrace:
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return the use of every model in some cells. Raises FormatError for a record of another layout."""
+    """Return the use of every model in some results; raises FormatError for a record of another layout."""
     uses = []
     for cell in cells:
         for _, record in cell.stages:
@@ -113,13 +113,13 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return the prompts that systems sent about a query, read from answers of earlier runs; sends no request.
+    """Return the prompts that systems sent about a query, read from stored answers. Sends no request.
 
-    Raises UnknownName for an unknown query or verdict, BadValue if no cell has a language model, if collection,
-    settings or prompts have changed, and if the first stage's rankings are gone.
-
-    query: None takes all.
-    verdicts: only prompts with these verdicts, and queries that have any.
+    query: None for all queries.
+    verdicts: only prompts whose answers were read in this way (names in VERDICTS), and queries that have
+        any.
+    Raises UnknownName for an unknown query or verdict, BadValue if no result has a language model, if
+    collection, settings or prompts have changed, and if the first stage's rankings are gone.
     """
     for kind in verdicts:
         if kind not in VERDICTS:
@@ -184,10 +184,9 @@ def _cell_traces(cell: ResultCell, dataset: Dataset, query: str | None) -> Itera
                     doc=candidates.doc[rows],
                     score=candidates.score[rows],
                 )
-                trace = traced(reranker, talk.anew(), dataset.corpus, one, one_ranking)
+                exchanges, whole, flagged = traced(reranker, talk.anew(), dataset.corpus, one, one_ranking)
                 about = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
-                whole = (len(trace.exchanges), trace.whole, trace.flagged)
-                yield QueryTrace(*about, reranker.chat.model, trace.exchanges, *whole)
+                yield QueryTrace(*about, reranker.chat.model, exchanges, len(exchanges), whole, flagged)
 
 
 def _candidates(cell: ResultCell, dataset: Dataset, part: Pipeline) -> Run:
@@ -213,7 +212,7 @@ INDENT_COLUMNS = 8
 
 
 def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
-    """Return a line for each model of a system, with a column for each verdict that occurs."""
+    """Return a table with a line for each model of a system and a column for each kind of answer that occurs."""
     kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
     head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
     lines = [

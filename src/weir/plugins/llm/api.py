@@ -53,7 +53,8 @@ def judge(
     settings: JudgeSettings | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[JudgeReport]:
-    """Let a language model judge pairs of query and document, and write its labels to a folder: `weir judge`.
+    """Let a language model judge pairs of query and document, write its labels to a folder, and return a
+    report (`weir judge`).
 
     Raises ServiceError if the budget ends or answers are missing, after writing the labels so far, BadValue
     for settings and for a folder that holds other labels, and the WeirErrors of reading.
@@ -62,15 +63,16 @@ def judge(
     out: folder of the labels. The same call continues it.
     model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
     prompt: name of a prompt, or path of a TOML file.
-    budget, price: like WEIR_API_BUDGET and WEIR_API_PRICE, which they replace.
+    budget, price: limits in place of WEIR_API_BUDGET and WEIR_API_PRICE.
     collection: documents, queries and rules of run files, by name or path; of a results folder where its
         collections lie now, by name.
     people: judgments of people to compare with, instead of the targets' own.
     judged: judge what people judged, to see how far the model agrees.
-    k: ranks of each system that are looked at.
-    limit: pairs at most.
-    until_decided: judge queries in drawn order, and stop once it is certain which system is the best by nDCG@k.
-    margin: how much better than the best another system may still be, for `until_decided`.
+    k: ranks of each system that are considered.
+    limit: number of pairs at most.
+    until_decided: judge queries in random order, and stop once it is certain which system is the best by
+        nDCG@k.
+    margin: how much better another system may still be than the one taken as best, for `until_decided`.
     settings: how the judge is asked. None takes the defaults.
     progress: called with (step, answers done, answers in all).
     """
@@ -105,7 +107,6 @@ def _pairs(
     judged: bool,
     ranks: tuple[int, int | None],
 ) -> tuple[Subject | None, JudgingPairs]:
-    """Return the rankings and judgments, None if unknown, and the pairs to judge."""
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
@@ -136,13 +137,13 @@ def _only(subjects: Sequence[Subject]) -> Subject:
 
 @checked
 def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] = ()) -> ResultSet[ModelUse]:
-    """Return the use of language models in a results folder: answers by verdict, tokens, dollars, faults.
+    """Return the use of language models in a results folder: answers by kind, tokens, dollars, failed
+    attempts.
 
-    Raises FormatError for a folder without finished cells, UnknownName for an unknown system or dataset.
-
-    folder: a results folder.
     system: one or several systems. None takes all.
     datasets: names of datasets or groups. () takes all.
+
+    Raises FormatError for a folder without finished results, UnknownName for an unknown system or dataset.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(USES, tuple(model_uses(cells)), damaged)
@@ -156,19 +157,19 @@ def llm_trace(
     verdicts: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> ResultSet[QueryTrace]:
-    """Return every prompt about a query in a results folder, with its stored answer and verdict. Sends no
-    request.
-
-    Raises FormatError for a folder without finished cells, UnknownName for an unknown system, dataset, query
-    or verdict. Raises BadValue if no system asks a language model or if collection, settings or prompts have
-    changed.
+    """Return every prompt about a query in a results folder, with its stored answer and how it was read.
+    Sends no request.
 
     folder: a results folder.
-    query: every prompt about this query, with its answer, by default about all.
-    system: these systems alone, by default all.
-    verdicts: only prompts whose answers are such: ok, repaired, refused, missing, duplicate, "out of range"
-        or "not kept here".
-    datasets: these datasets alone, by default all; a group means its members.
+    query: only prompts about this query, by default about all.
+    system: only these systems, by default all.
+    verdicts: only prompts whose answers are ok, repaired, refused, missing, duplicate, "out of range" or "not
+        kept here".
+    datasets: only these datasets, by default all. A group means its members.
+
+    Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset,
+    query or verdict. Raises BadValue if no system asks a language model or if collection, settings or prompts
+    have changed.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

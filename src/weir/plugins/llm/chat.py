@@ -1,4 +1,4 @@
-"""Chat models as values, the services that answer them, and their stored answers: the seam to every language model."""
+"""Chat models as values, the services that answer them, and their stored answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -79,8 +79,7 @@ class ChatProvider:
 
 
 @cache
-def chat_providers() -> dict[str, ChatProvider]:
-    """Return every provider by name; "server" means a server of one's own."""
+def _chat_providers() -> dict[str, ChatProvider]:
     return {name: ChatProvider(**facts) for name, facts in read_toml(PROVIDERS, "providers").items()}
 
 
@@ -108,16 +107,19 @@ class ChatShape:
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a copy of the body with plain JSON instead of its JSON schema; None if it has no schema."""
+        """Return a copy of a request's body that asks for plain JSON instead of its JSON schema; None without
+        a schema."""
         *outer, last = self.schemas
-        plain = inner = copy.deepcopy(body)
-        for name in outer:
-            inner = inner.get(name, {})
-        if last not in inner or inner[last] == _ANY_JSON:
+
+        def holder(whole: dict[str, Json]) -> dict[str, Json]:
+            return reduce(lambda inner, name: inner.get(name, {}), outer, whole)
+
+        if holder(body).get(last, _ANY_JSON) == _ANY_JSON:
             return None
-        inner.pop(last)
+        plain = copy.deepcopy(body)
+        del holder(plain)[last]
         if self.schemas == ("response_format",):
-            inner[last] = _ANY_JSON
+            plain[last] = _ANY_JSON
         return plain
 
 
@@ -149,7 +151,7 @@ def _openai_read(answer: Json) -> ChatReply:
     logprobs = choice.get("logprobs")
     rows = logprobs.get("content") if isinstance(logprobs, dict) else None
     choices = [
-        _choice(row.get("token"), row.get("top_logprobs"), "token", "logprob")
+        _choice(row.get("token"), row.get("top_logprobs"), "logprob")
         for row in (rows if isinstance(rows, list) else [])
         if isinstance(row, dict)
     ]
@@ -224,13 +226,15 @@ def _gemini_read(answer: Json) -> ChatReply:
     if isinstance(chosen, list) and isinstance(top, list) and len(chosen) == len(top):
         for one, others in zip(chosen, top, strict=True):
             if isinstance(one, dict) and isinstance(others, dict):
-                choices.append(_choice(one.get("token"), others.get("candidates"), "token", "logProbability"))
+                choices.append(_choice(one.get("token"), others.get("candidates"), "logProbability"))
     return ChatReply(text, finish, _text(answer.get("modelVersion")), *counts, tuple(choices))
 
 
-def _choice(token: Json, others: Json, name: str, value: str) -> TokenChoice:
+def _choice(token: Json, others: Json, value: str) -> TokenChoice:
     rows = [row for row in others if isinstance(row, dict)] if isinstance(others, list) else []
-    alternatives = {row[name]: row[value] for row in rows if isinstance(row.get(name), str) and value in row}
+    alternatives = {
+        row["token"]: row[value] for row in rows if isinstance(row.get("token"), str) and value in row
+    }
     finite = {k: float(v) for k, v in alternatives.items() if type(v) in (int, float) and math.isfinite(v)}
     return _text(token), finite
 
@@ -286,8 +290,9 @@ class HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the body that decides the answer, together with max_tokens and the sample; log-probabilities and JSON
-        only if the provider offers them.
+        """Return the part of the request that decides the answer, except max_tokens and the sample's number.
+
+        Log-probabilities and JSON are asked for only if the provider offers them.
         """
         provider = self.provider
         offered = replace(
@@ -299,12 +304,16 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return the policy for `concurrency` connections, each with one prompt at a time."""
+        """Return the policy of `concurrency` connections, each with one prompt at a time."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Return a worker that sends {"body", "max_tokens"} over its own connection; answers are in the form of
-        ChatReply.to_json."""
+        """Return a worker that sends requests over its own connection.
+
+        retried: called after each failed attempt.
+
+        A request is {"body", "max_tokens"}; its answer is in the form of `ChatReply.to_json`.
+        """
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
@@ -321,8 +330,12 @@ class HostedChat:
     ) -> ChatReply:
         """Send a request and return its answer.
 
-        A body refused for its schema (400, 422) is sent again without it; once that is answered, no schema is sent
-        any more. Raises ServiceError and AttemptError like MeteredClient.answered.
+        A request that is refused for its JSON schema (400, 422) is sent again without, and later requests
+        have none.
+
+        retried: called after each failed attempt.
+
+        Raises ServiceError if the budget ends or the key is refused, AttemptError if no attempt succeeds.
         """
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -330,7 +343,9 @@ class HostedChat:
         url = self.address + shape.path(self.name)
 
         def post(body: dict[str, object]) -> ChatReply:
-            tokens = estimated(json.dumps(body, ensure_ascii=False)) + max_tokens
+            sent = json.dumps(body)
+            text = json.dumps(body, ensure_ascii=False) if r"\u" in sent else sent
+            tokens = estimated(text) + max_tokens
 
             def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
                 reply = shape.read(answer)
@@ -339,7 +354,7 @@ class HostedChat:
                     return replace(reply, tokens_in=None, tokens_out=None), None
                 return reply, (reply.tokens_in + answer_tokens, answer_tokens)
 
-            http = HttpRequest("POST", url, headers, json.dumps(body).encode("ascii"))
+            http = HttpRequest("POST", url, headers, sent.encode("ascii"))
             max_bytes = ANSWER_BYTES + TOKEN_BYTES * max_tokens
             request = MeteredRequest(http, tokens, max_tokens, max_bytes, read)
             return self.metered.answered(connection, request, retried)
@@ -427,14 +442,13 @@ class ChatModel:
     def provider(self) -> ChatProvider:
         """The provider named before ":" in the model's name. Raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
-        providers = chat_providers()
+        providers = _chat_providers()
         if name not in providers:
             raise UnknownName("provider of chat models", name, providers)
         return providers[name]
 
     @property
     def local(self) -> bool:
-        """True if the model runs in this process."""
         return self.model.startswith(f"{LOCAL}:")
 
     @property
@@ -475,9 +489,9 @@ class ChatModel:
     def load(self, limits: Limits | None = None, silent: bool = False) -> ChatClient:
         """Return a client that answers prompts; a local model is downloaded if missing.
 
-        Raises ServiceError for a missing key, DownloadError for files that cannot be fetched.
-
         silent: the client only makes request bodies, and needs no key and no files.
+
+        Raises ServiceError for a missing key, DownloadError for files that cannot be fetched.
         """
         if self.local:
             if not silent:
@@ -508,26 +522,18 @@ class ChatModel:
 # Chat models with their stored answers: the key of an answer is its request, so equal requests are sent once.
 
 
-@dataclass(frozen=True)
-class TimedReply:
-    """A model's answer with the time at which it was stored."""
-
-    reply: ChatReply
-    time: str = ""
-    """UTC, ISO 8601; "" if not stored."""
-
-
 @contextmanager
 def cached_chat(
     model: ChatModel, concurrency: int, usage: ServiceUsage, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[CachedChatClient]:
-    """Open a client that answers prompts from stored answers if it can; waits while another process asks the same
-    model.
+    """Yield a client that answers prompts from stored answers if it can, and else asks the model.
 
-    Raises ServiceError for a missing key, StoreError if nothing can be written.
-
+    concurrency: requests at a time.
     usage: counts the requests.
     reuse: read answers of earlier runs, and store new ones.
+
+    Waits while another process asks the same model. Raises ServiceError for a missing key, StoreError if
+    nothing can be written.
     """
     client = model.load(limits)
     name, about = answers_about(model)
@@ -536,7 +542,7 @@ def cached_chat(
 
 
 def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
-    """Return the arguments of `answer_store` for a model: (name, everything that decides its answers)."""
+    """Return (name, everything that decides answers) of a model: the arguments of `answer_store`."""
     return f"chat-{model.name}", {"kind": "chat", **model.describe()}
 
 
@@ -570,12 +576,13 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Ask all prompts without a stored answer and return all answers in order; equal prompts of one sample are
-        asked once.
-
-        Raises ServiceError, with count and reason, if a prompt stays without an answer after all others were asked.
+        """Return the answers to all prompts, in order; prompts without a stored answer are sent, equal ones
+        once.
 
         progress: called with the number of prompts done.
+
+        Raises ServiceError, with count and reason, if prompts stay without an answer after all others were
+        sent.
         """
         keys: list[AnswerKey] = []
 
@@ -612,8 +619,8 @@ class CachedChatClient:
 
     def stored_replies(
         self, count: int, prompt_of: Callable[[int], ChatPrompt]
-    ) -> Iterator[TimedReply | None]:
-        """Yield the stored answer of each prompt, None if there is none; sends no request."""
+    ) -> Iterator[tuple[ChatReply, str] | None]:
+        """Yield (stored answer, its time in UTC or "") of each prompt, None if there is none; sends no request."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
             stored = self.store.get(key)
@@ -624,7 +631,7 @@ class CachedChatClient:
             if key not in self.counted:
                 self.counted.add(key)
                 self._count(stored, reply)
-            yield TimedReply(reply, stored.get("time", ""))
+            yield reply, stored.get("time", "")
 
     def _count(self, stored: dict[str, float], reply: ChatReply) -> None:
         usage = self.usage
@@ -663,14 +670,17 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Open the stored answers of a model for reading, without waiting for other processes."""
+    """Yield a client that answers only from a model's stored answers, and with "" where none is stored.
+
+    The latest answers of another process may be missing.
+    """
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
 
 @dataclass(eq=False)
 class RecordedChat:
-    """A PromptRunner over stored answers alone: sends no request, writes nothing, needs no key."""
+    """Answers prompts only from stored answers: sends no request, writes nothing, needs no key."""
 
     client: ChatClient
     store: AnswerStore | None
@@ -680,7 +690,7 @@ class RecordedChat:
     """Every prompt so far with its answer."""
 
     def anew(self) -> RecordedChat:
-        """Return a client of the same stored answers that has asked for none yet."""
+        """Return a client of the same stored answers with an empty record."""
         return RecordedChat(self.client, self.store)
 
     def replies(
@@ -691,7 +701,8 @@ class RecordedChat:
     ) -> Iterator[ChatReply]:
         """Return the stored answers in order, an empty reply for each that is not stored.
 
-        Raises UnknownAnswerError if an answer of an earlier round is missing, StoreError for a damaged answer.
+        Raises UnknownAnswerError for prompts of a further round if an answer is missing, StoreError for a
+        damaged answer.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

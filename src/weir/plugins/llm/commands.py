@@ -1,4 +1,4 @@
-"""The commands that label by a language model, and show what models were asked."""
+"""The commands that label with a language model, and that show prompts and answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _degrees(_: click.Context, __: click.Parameter, text: str) -> float | None:
          prompt={"help": "umbrela, basic, binary, elastic-pointwise, -reason, -pairwise, or a path."},
          collection={"metavar": "[NAME=]COLLECTION"}, people={"flags": "--qrels", "type": NAME})  # fmt: skip
 @options("weir.plugins.llm.panel.JudgeSettings",
-         "samples combine temperature twice probes seed objective max_length max_tokens concurrency", "settings",
+         "samples combine temperature twice probes wrong seed objective max_length max_tokens concurrency", "settings",
          temperature={"type": str, "default": "0", "callback": _degrees,
                       "help": "Of the model, from 0 to 2; none leaves it to it."},
          objective={"flags": "--no-objective", "flag_value": False,
@@ -69,8 +69,8 @@ def judge_command(
     which the unjudged documents among the first of each system are judged. With --judged, pairs that people
     judged are judged again, also of a collection or QRELS alone. Every answer is stored before the next is
     requested, so that the same command continues. An answer without a grade is no label, and never 0; if no
-    answer has one, the exit code is 2. At the end come the verdicts, the judge's agreement with itself and
-    with people, and changes that moved its grades and should not.
+    answer has one, the exit code is 2. At the end come counts of answers, the judge's agreement with itself
+    and with people, and harmless changes of passages that moved its grades.
     """
     chat = llm.ChatModel(model or llm.default_model(), **service)
     with api.progress.Progress(quiet) as progress:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,6 +31,7 @@ from weir.plugins.llm.judge_report import (
     LabelConsistency,
     ProbeResult,
     agreement_with_people,
+    gold_rows,
     labels_of,
     probe_rows,
     probed,
@@ -49,6 +51,7 @@ from weir.plugins.llm.panel import (
     speaks_to_the_judge,
 )
 from weir.plugins.llm.prompts import has_text
+from weir.plugins.llm.wrong_answers import RULES, WrongAnswers, names_in
 from weir.plugins.questions.decision import Decision
 from weir.services.answers import ServiceUsage, answer_key
 from weir.services.requests import Limits
@@ -58,7 +61,7 @@ MAX_NAMED_SYSTEMS = 3
 
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
-    """Return a warning for each model family that the judge shares with judged systems."""
+    """Return a warning for each model family that the judge shares with systems that it judges."""
     warnings = []
     for family in sorted(families_of(judge)):
         shared = [system for system in systems if family in families_of(system)]
@@ -101,13 +104,13 @@ class Judge:
         return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
     def line_entries(self) -> dict[str, object]:
-        """Return the entries on the line of every answer."""
+        """Return the entries that every stored answer has: model, prompt, digest, temperature."""
         template = self.prompt.template
         model = {"model": self.chat.name, "prompt": template.name, "digest": template.digest}
         return {**model, "temperature": self.settings.temperature}
 
     def declared(self, pairs: JudgingPairs) -> str:
-        """Return a hash of everything that decides the answers: model, prompt, settings, pairs."""
+        """Return a hash of everything that decides the answers."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.names(row) for row in range(len(pairs))]
         declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}
@@ -121,12 +124,13 @@ def judge_pairs(
     progress: Progress | None = None,
     rule: DecisionRule | None = None,
 ) -> JudgeReport:
-    """Judge pairs and write the labels to the folder `out`, which appears when complete; the same call continues.
+    """Judge pairs and write the labels to the folder `out`, which appears when complete; return the report.
 
-    rule: queries are judged in drawn order until it has decided; None: all are.
+    rule: judge queries in random order until this rule has decided; None judges all.
 
-    Raises BadValue for a folder of other labels and if nothing can be asked. Raises ServiceError if the budget ends
-    or answers are missing, after writing the labels so far, and StoreError for disk errors.
+    The same call continues an interrupted one. Raises BadValue for a folder of other labels and if nothing
+    can be asked. Raises ServiceError if the budget ends or answers are missing, after writing the labels so
+    far, and StoreError if files cannot be written.
     """
     declared = judge.declared(pairs)
     if out.exists():
@@ -204,7 +208,6 @@ class _Work:
         return ShownPair(pairs.texts[query], pairs.instructions[query], pairs.passage(row), positive or "")
 
     def jobs(self) -> Jobs:
-        """Return the samples of every pair; a share of the pairs has twice as many, for a second judging."""
         settings = self.judge.settings
         count = math.ceil(settings.twice * len(self.rows))
         twice = np.random.default_rng(settings.seed).permutation(self.rows)[:count]
@@ -221,8 +224,6 @@ class _Work:
         return None
 
     def decide(self, rule: DecisionRule) -> ServiceError | None:
-        """Judge queries in drawn order until the best system is decided, skip the others, and return the error that
-        ended it, if any."""
         pairs, samples = self.pairs, self.judge.settings.samples
         rows_of: dict[str, list[int]] = {}
         for row in self.rows.tolist():
@@ -278,23 +279,20 @@ class _Work:
         grades, tied = combined(samples[0], settings.combine)
         consistency = self_consistency(self.pairs, grades, combined(samples[1], settings.combine)[0])
         probes: tuple[ProbeResult, ...] = ()
-        if stopped is None and settings.probes:
+        wrong: tuple[WrongAnswers, ...] = ()
+        if stopped is None and (settings.probes or settings.wrong):
             noise = 0.0 if consistency is None else consistency.rose
-            probes, stopped = self.probe(folder / PROBE_ANSWERS, grades, noise)
+            probes, wrong, stopped = self.probe(folder / PROBE_ANSWERS, grades, noise)
         people = agreement_with_people(self.pairs, grades, scale)
-        report = self.report(grades, tied, consistency, probes, people)
+        report = replace(self.report(grades, tied, consistency, probes, people), wrong=wrong)
         return report, labels_of(self.pairs, grades).labelled(self.judge.origin), stopped
 
     def probe(
         self, path: Path, grades: Float64, noise: float
-    ) -> tuple[tuple[ProbeResult, ...], ServiceError | None]:
-        """Run the probes; return their results, and the error that ended them, if any.
-
-        noise: share of grades that rise without any change.
-        """
+    ) -> tuple[tuple[ProbeResult, ...], tuple[WrongAnswers, ...], ServiceError | None]:
         settings, scale = self.judge.settings, self.judge.prompt.scale
         cases: list[tuple[str, int, ShownPair]] = []
-        for name, probe in PROBES.items():
+        for name, probe in PROBES.items() if settings.probes else ():
             changed: list[tuple[str, int, ShownPair]] = []
             for row in probe_rows(probe, grades, scale, settings.seed):
                 if len(changed) == settings.probes:
@@ -304,6 +302,7 @@ class _Work:
                 if passage is not None:
                     changed.append((name, row, replace(pair, passage=passage)))
             cases += changed
+        cases += self.near_misses(grades) if settings.wrong else []
         rows = np.repeat(np.arange(len(cases), dtype=np.int32), settings.samples)
         sample = np.tile(np.arange(settings.samples, dtype=np.int32), len(cases))
         jobs = Jobs(rows, sample, lambda case: cases[case][2])
@@ -321,8 +320,32 @@ class _Work:
         after, _ = combined(samples, settings.combine)
         before = grades[[row for _, row, _ in cases]] if cases else np.empty(0)
         names = np.array([name for name, _, _ in cases])
-        results = [probed(name, before[names == name], after[names == name], noise) for name in PROBES]
-        return tuple(results), stopped
+        results = [
+            probed(name, before[names == name], after[names == name], noise)
+            for name in PROBES
+            if settings.probes
+        ]
+        wrong = [
+            WrongAnswers.of(name, after[names == name], scale.relevant_from)
+            for name in RULES
+            if settings.wrong
+        ]
+        return tuple(results), tuple(wrong), stopped
+
+    def near_misses(self, grades: Float64) -> list[tuple[str, int, ShownPair]]:
+        settings, cases = self.judge.settings, list[tuple[str, int, ShownPair]]()
+        gold = [
+            (row, self.content(row))
+            for row in gold_rows(self.pairs, grades, self.judge.prompt.scale, settings.seed)
+        ]
+        names = sorted({name for _, pair in gold for name in names_in(pair.passage)})
+        for kind, rule in RULES.items():
+            missed = ((row, pair, rule(pair.passage, pair.query, names)) for row, pair in gold)
+            made = (
+                (kind, row, replace(pair, passage=text)) for row, pair, text in missed if text is not None
+            )
+            cases += islice(made, settings.wrong)
+        return cases
 
     def report(
         self,

@@ -1,9 +1,8 @@
-"""Report how far a judge can be trusted: verdicts, agreement with itself and with people, probes."""
+"""How far a judge can be trusted: kinds of answers, agreement with itself and with people, probes."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from weir.core.rounding import between, count, money, percent, score
 from weir.core.strings import Float64
 from weir.core.tables import Table, sentences, table_of
 from weir.plugins.llm.panel import GRADE_PLACE, GradeScale, JudgeSettings, JudgingPairs
+from weir.plugins.llm.wrong_answers import WrongAnswers, key_sentence
 from weir.plugins.questions.decision import Decision
 from weir.services.answers import SCORED_KINDS
 from weir.stats.label_agreement import bounds, bounds_shown, cohen_kappa, drawn_tables, few, label_tables
@@ -31,8 +31,6 @@ PADDING = (
     "be read again. Further pages treat further matters, each in its own place, and each has a beginning and an end. "
 )
 MIN_PADDING_CHARACTERS = 400
-_SENTENCES = re.compile(r"(?<=[.!?])\s+")
-_WORDS = re.compile(r"\w+")
 
 Change: TypeAlias = Callable[[str, str, GradeScale], str | None]
 """(passage, query, scale) -> changed passage, None if it cannot be changed."""
@@ -40,7 +38,7 @@ Change: TypeAlias = Callable[[str, str, GradeScale], str | None]
 
 @dataclass(frozen=True)
 class Probe:
-    """A change of passages that should not raise grades."""
+    """A change of passages that should not raise grades, used to test a judge."""
 
     change: Change
     lowest: bool = False
@@ -49,7 +47,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Number of grades that rose and fell after a change of passages that should not raise any."""
+    """How many grades rose and fell after a change of passages that should not raise any."""
 
     probe: str
     pairs: int
@@ -67,25 +65,20 @@ class ProbeResult:
 
     @property
     def share(self) -> float:
-        """The share of pairs whose grade rose; 0 without pairs."""
-        return self.rose / self.pairs if self.pairs else 0.0
+        """The share of pairs whose grade rose; NaN without pairs."""
+        return self.rose / self.pairs if self.pairs else math.nan
 
 
 def _move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
-    sentences = _SENTENCES.split(passage)
-    if len(sentences) < 2:
-        return None
-    words = set(_WORDS.findall(query.casefold()))
-    shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
-    best = shared.index(max(shared))
-    if not shared[best]:
+    sentences, best = key_sentence(passage, query)
+    if len(sentences) < 2 or best is None:
         return None
     rest = [*sentences[:best], *sentences[best + 1 :]]
     return " ".join([sentences[best], *rest] if best else [*rest, sentences[best]])
 
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
-    """Return the passage followed by about as many words without content."""
+    """Return the passage followed by about as many words without meaning."""
     repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
     return f"{passage} {PADDING * repeats}".strip()
 
@@ -97,7 +90,7 @@ def _stuff_query(passage: str, query: str, _: GradeScale) -> str:
 
 
 def instruct(passage: str, _: str, scale: GradeScale) -> str:
-    """Return the passage followed by an instruction to give the best grade."""
+    """Return the passage followed by an instruction to give the highest grade of the scale."""
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
     line = verdict.replace(GRADE_PLACE, best)
@@ -118,16 +111,35 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the pairs that a probe may change, in random order; grades: NaN for none."""
+    """Return the pairs that a probe may change, in random order.
+
+    grades: float64[pairs], NaN without a grade.
+    """
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
 
 
-def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return the number of grades that rose and fell after a probe.
+def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
+    """Return the pairs that the judge, and people if they judged them, call relevant, in random order.
 
-    before, after: grades of the same pairs, NaN for none.
+    grades: float64[pairs], NaN without a grade.
+    """
+    people = None if pairs.people is None else pairs.people.to_dict()
+    with np.errstate(invalid="ignore"):
+        relevant = grades >= scale.relevant_from
+    rows = []
+    for row in np.random.default_rng(seed).permutation(len(grades)).tolist():
+        query, doc = pairs.names(row)
+        if relevant[row] and (people is None or people.get(query, {}).get(doc, 1) > 0):
+            rows.append(row)
+    return rows
+
+
+def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
+    """Return how many grades rose and fell after a probe.
+
+    before, after: grades of the same pairs, NaN without a grade.
     noise: share that rises without any change.
     """
     both = ~np.isnan(after)
@@ -143,7 +155,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
 
 @dataclass(frozen=True)
 class LabelConsistency:
-    """Agreement of two sets of labels on the same pairs.
+    """The agreement of two sets of labels on the same pairs.
 
     Intervals are 95% bootstrap intervals over queries, NaN for few queries.
     """
@@ -215,10 +227,12 @@ class JudgeReport:
     """Pairs not asked because it was decided which system is best."""
     decision: Decision | None = None
     """Which system is best by these labels, where that was asked."""
+    wrong: tuple[WrongAnswers, ...] = ()
+    """Near misses of relevant passages, by kind, where they were asked for."""
 
     @property
     def fully_answered(self) -> bool:
-        """True if the judge has answered for every pair."""
+        """True if the judge has answered for every pair that was to be asked."""
         return self.unanswered == 0
 
 
@@ -295,16 +309,20 @@ def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
 
 
 def self_consistency(pairs: JudgingPairs, first: Float64, again: Float64) -> LabelConsistency | None:
-    """Compare two rounds of judging the same pairs, NaN for no grade; None if no pair has both."""
+    """Return the agreement of two rounds of judging the same pairs; None if no pair has both grades.
+
+    first, again: float64[pairs], NaN without a grade.
+    """
     both = ~np.isnan(first) & ~np.isnan(again)
     one, other = (labels_of(pairs, np.where(both, grades, np.nan)) for grades in (first, again))
     return _consistency("grade", one, other) if both.any() else None
 
 
 def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScale) -> LabelConsistency | None:
-    """Compare people's judgments with the judge's grades; None if people judged none of the pairs.
+    """Return the agreement of people's judgments with the judge's grades; None if people judged none of the
+    pairs.
 
-    If people use other grades, relevance is compared instead.
+    Grades on different scales are compared as relevant or not.
     """
     if pairs.people is None:
         return None
@@ -358,12 +376,13 @@ def _judge_tables(reports: Sequence[JudgeReport]) -> tuple[Table, ...]:
         if any(probe.pairs + probe.unread for probe in one.probes):
             rows = [["probe", "pairs", "grade rose", "95% interval", "fell", "no grade"]]
             for probe in one.probes:
-                rose = (
-                    [percent(probe.share), between(probe.low, probe.high, percent)]
-                    if probe.pairs
-                    else ["-", "-"]
-                )
-                rows.append([probe.probe, count(probe.pairs), *rose, count(probe.fell), count(probe.unread)])
+                counts = [count(probe.fell), count(probe.unread)]
+                rows.append([probe.probe, count(probe.pairs), *_share_shown(probe), *counts])
+            tables.append(table_of(rows))
+        if one.wrong:
+            rows = [["near miss", "pairs", "still relevant", "95% interval", "no grade"]]
+            for wrong in one.wrong:
+                rows.append([wrong.kind, count(wrong.pairs), *_share_shown(wrong), count(wrong.unread)])
             tables.append(table_of(rows))
         lines = [] if one.people is None else [f"with people: {_consistency_shown(one.people)}"]
         dollars = "" if one.dollars is None else f", {money(one.dollars)} dollars"
@@ -374,6 +393,10 @@ def _judge_tables(reports: Sequence[JudgeReport]) -> tuple[Table, ...]:
 
 
 JUDGE_REPORTS = ResultKind("judge", JudgeReport, _judge_tables, parts="probes")
+
+
+def _share_shown(one: ProbeResult | WrongAnswers) -> list[str]:
+    return [percent(one.share), between(one.low, one.high, percent)] if one.pairs else ["-", "-"]
 
 
 def _consistency_shown(one: LabelConsistency) -> str:

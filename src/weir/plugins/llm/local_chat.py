@@ -1,4 +1,4 @@
-"""Chat models in this process: causal language models run by transformers, from a prompt to tokens and back."""
+"""Chat models in this process: causal language models run by transformers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from weir.services.requests import AttemptError
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """The settings for continuing one text: most tokens, sampling, and seed."""
+    """How to continue a text: most tokens, sampling, seed."""
 
     tokens: int
     """Maximal number of new tokens."""
@@ -51,9 +51,10 @@ class WritingOrder:
 
 
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
-    """Return a token for each row of float32[rows, vocabulary] scores.
+    """Return a randomly drawn token for each row of scores, float32[rows, vocabulary].
 
-    draws: a generator for each row, so that a draw does not depend on other rows.
+    orders: sampling settings of each row.
+    draws: a random generator for each row, so that a row does not depend on others.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -86,7 +87,7 @@ KEPT_AS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 class StoppedError(Exception):
-    """Raised in the writing thread when its caller no longer waits."""
+    """The caller of the writing thread no longer waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +98,14 @@ class Continuation:
     """int64[tokens]; the last one ends the text if `ended`."""
     ended: bool
     others: Int64
-    """int64[tokens, k]: the likeliest tokens at each place, then the chosen one; k is 0 if no alternatives were asked
-    for.
-    """
+    """int64[tokens, k]: the likeliest tokens at each place, then the chosen one; k is 0 without alternatives."""
     odds: Float64
     """float64[tokens, k]: log-probabilities of `others` before any temperature."""
 
 
 @dataclass(frozen=True, eq=False)
 class CausalModel:
-    """A causal language model loaded on a device."""
+    """A causal language model loaded on a device, which continues texts given as tokens."""
 
     module: Any
     place: ComputePlace
@@ -122,21 +121,21 @@ class CausalModel:
     ) -> list[Continuation]:
         """Continue each text, int64[tokens] with one token or more.
 
-        Raises StoppedError once `stopped`, called before each token, returns True, and torch's error if memory is
-        short.
+        orders: how to continue each text.
+
+        Raises StoppedError once `stopped`, called before each token, returns True, and torch's error if
+        memory does not suffice.
         """
         if self.one_at_a_time and len(texts) > 1:
             each = zip(texts, orders, strict=True)
             return [self.continued([text], [order], stopped)[0] for text, order in each]
         torch = require("torch", extra="torch")
         with torch.inference_mode():
-            return _Batch(self, _Reading.of(self, texts), list(orders)).continuations(stopped)
+            return _continued(_Reading.of(self, texts), orders, stopped)
 
 
 @dataclass(eq=False)
 class _Reading:
-    """Texts that a model has processed, padded on the left, with its cache of keys and values."""
-
     model: CausalModel
     ids: Tensor
     mask: Tensor
@@ -155,7 +154,6 @@ class _Reading:
         return _Reading(model, to_device(torch, ids, device), to_device(torch, mask, device))
 
     def scores(self) -> Tensor:
-        """Return scores of the next token, float32[texts, vocabulary]."""
         fresh = self.ids.shape[1] if self.cache is None else 1
         inputs: dict[str, Any] = {
             "input_ids": self.ids[:, -fresh:],
@@ -187,71 +185,55 @@ class _Reading:
             self.cache.batch_select_indices(chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """The next token of each unfinished text (`alive`), with alternatives [texts, k]."""
+def _continued(
+    reading: _Reading, orders: Sequence[WritingOrder], stopped: Callable[[], bool]
+) -> list[Continuation]:
+    most, ends = np.array([order.tokens for order in orders]), list(reading.model.ends)
+    draws = [np.random.Generator(np.random.Philox(key=np.array(o.seed, np.uint64))) for o in orders]
+    alternatives = max(order.alternatives for order in orders)
+    alive, length = np.arange(len(orders)), 0
+    written: list[list[tuple[int, Int64, Float64]]] = [[] for _ in orders]  # the token, others and their odds
+    while len(alive):
+        if stopped():
+            raise StoppedError
+        scores = reading.scores()
+        ids = drawn(scores, [orders[int(i)] for i in alive], [draws[i] for i in alive])
+        for text, *place in zip(alive, ids.tolist(), *_alternatives(scores, ids, alternatives), strict=True):
+            written[text].append(tuple(place))
+        length += 1
+        going = (length < most[alive]) & ~np.isin(ids, ends)
+        alive = alive[going]
+        if len(alive):
+            reading.add(ids)
+        if 0 < len(alive) < len(going):
+            reading.keep_rows(np.flatnonzero(going))
+    found = []
+    for order, places in zip(orders, written, strict=True):
+        tokens, others, odds = (np.array(column) for column in zip(*places, strict=True))
+        last = others.shape[1] - 1
+        columns = [*range(min(order.alternatives, last)), last] if order.alternatives else []
+        found.append(Continuation(tokens, int(tokens[-1]) in ends, others[:, columns], odds[:, columns]))
+    return found
 
-    alive: Int64
-    ids: Int64
-    others: Int64
-    odds: Float64
 
-
-@dataclass(eq=False)
-class _Batch:
-    """Texts that are continued together, a token of each at a time."""
-
-    model: CausalModel
-    reading: _Reading
-    orders: list[WritingOrder]
-    steps: list[_Step] = field(default_factory=list)
-
-    def continuations(self, stopped: Callable[[], bool]) -> list[Continuation]:
-        most = np.array([order.tokens for order in self.orders])
-        draws = [np.random.Generator(np.random.Philox(key=np.array(o.seed, np.uint64))) for o in self.orders]
-        alive = np.arange(len(self.orders))
-        while len(alive):
-            if stopped():
-                raise StoppedError
-            scores = self.reading.scores()
-            ids = drawn(scores, [self.orders[i] for i in alive], [draws[i] for i in alive])
-            self.steps.append(_Step(alive, ids, *self._alternatives(scores, ids)))
-            going = (len(self.steps) < most[alive]) & ~np.isin(ids, list(self.model.ends))
-            alive = alive[going]
-            if len(alive):
-                self.reading.add(ids)
-            if 0 < len(alive) < len(going):
-                self.reading.keep_rows(np.flatnonzero(going))
-        return [self._continuation(row) for row in range(len(self.orders))]
-
-    def _alternatives(self, scores: Tensor, ids: Int64) -> tuple[Int64, Float64]:
-        torch = require("torch", extra="torch")
-        count = min(max(order.alternatives for order in self.orders), scores.shape[-1])
-        if not count:
-            return np.empty((len(ids), 0), np.int64), np.empty((len(ids), 0))
-        odds = scores.log_softmax(-1)
-        best = odds.topk(count)
-        own = torch.from_numpy(ids[:, None]).to(odds.device)
-        others = torch.cat([best.indices, own], 1)
-        return others.cpu().numpy(), torch.gather(odds, 1, others).double().cpu().numpy()
-
-    def _continuation(self, row: int) -> Continuation:
-        places = [(step, int(np.searchsorted(step.alive, row))) for step in self.steps]
-        own = [(step, at) for step, at in places if at < len(step.alive) and step.alive[at] == row]
-        ids = np.array([step.ids[at] for step, at in own], np.int64)
-        ended = int(ids[-1]) in self.model.ends
-        others = np.stack([step.others[at] for step, at in own])
-        odds = np.stack([step.odds[at] for step, at in own])
-        most = self.orders[row].alternatives
-        columns = [*range(min(most, others.shape[1] - 1)), others.shape[1] - 1] if most else []
-        return Continuation(ids, ended, others[:, columns], odds[:, columns])
+def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64]:
+    """Return the likeliest tokens of each text, then its own, and their log-probabilities, [texts, k or 0]."""
+    torch = require("torch", extra="torch")
+    count = min(most, scores.shape[-1])
+    if not count:
+        return np.empty((len(ids), 0), np.int64), np.empty((len(ids), 0))
+    odds = scores.log_softmax(-1)
+    best = odds.topk(count)
+    own = torch.from_numpy(ids[:, None]).to(odds.device)
+    others = torch.cat([best.indices, own], 1)
+    return others.cpu().numpy(), torch.gather(odds, 1, others).double().cpu().numpy()
 
 
 def read_causal(model: str) -> Checkpoint:
-    """Open the checkpoint of a causal language model.
+    """Return the opened checkpoint of a causal language model.
 
-    Raises BadValue for a checkpoint of another kind, StoreError for one without safetensors weights, DownloadError
-    for one that is not here.
+    Raises BadValue for a checkpoint of another kind, StoreError for a checkpoint without safetensors weights,
+    DownloadError if it is not on this machine.
     """
     checkpoint = open_checkpoint(model)
     architecture = str((checkpoint.config.get("architectures") or [""])[0])
@@ -267,7 +249,7 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return the engine on a device: transformers, in fp32 on a CPU and in the dtype of the weights on a GPU."""
+    """Return the engine that runs a model on a device: transformers, fp32 on a CPU, the weights' dtype on a GPU."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -276,7 +258,10 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 
 
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
-    """Load a causal model; end: a further token that ends a text.
+    """Return a causal model in memory.
+
+    place: device and precision.
+    end: one more token that ends a text.
 
     Raises StoreError for files that are unreadable or lack weights.
     """
@@ -323,8 +308,7 @@ class ChatForm:
     folded: bool = False
     """The template takes no system text, so it precedes the user's."""
     controls: tuple[str, ...] = field(default=(), repr=False)
-    """Tokens that separate turns and roles; in a prompt they are broken by a blank, so that no passage ends its turn.
-    """
+    """Tokens that separate turns and roles. In a prompt a blank breaks them, so that no passage ends its turn."""
 
     def tokens(self, system: str, user: str) -> Int64:
         """Return the tokens of a prompt, int64[n]."""
@@ -344,9 +328,11 @@ class ChatForm:
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
-        """Return each token as text with its alternatives, merging equal texts; () without alternatives.
+        """Return each token as text with its alternatives, equal texts merged; () without alternatives.
 
-        The token that ends a text is "". Arguments are arrays of a Continuation.
+        ids, others, odds: a Continuation's tokens, alternatives and log-probabilities.
+
+        The token that ends a text is "".
         """
         choices = []
         for place in range(len(ids) if others.shape[1] else 0):
@@ -443,9 +429,10 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return the facts, besides the prompt, that decide an answer: a hash of the checkpoint's files, and the engine.
+    """Return all facts but the prompt that decide an answer: a hash of the checkpoint's files, and the engine.
 
-    Raises like read_causal.
+    Raises BadValue or StoreError for a checkpoint of another kind, DownloadError if it is not on this
+    machine.
     """
     checkpoint = read_causal(model)
     return {
@@ -471,7 +458,7 @@ class LocalChat:
     _loaded: _LoadedChat | None = field(default=None, repr=False)
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the request of a prompt; JSON is not enforced."""
+        """Return the request of a prompt; JSON output is not enforced."""
         most = min(prompt.log_probabilities, self.log_probabilities)
         request: dict[str, object] = {"system": prompt.system, "user": prompt.user}
         return request | {"temperature": prompt.temperature, "log_probabilities": most}

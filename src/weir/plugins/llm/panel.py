@@ -1,4 +1,4 @@
-"""Judges: their prompts, the grades read from their answers, the pairs to judge, and one grade from several samples."""
+"""Judges: their prompts, grades read from answers, pairs to judge, and one grade from several samples."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class GradeScale:
         return all(label.isdecimal() for label in self.labels)
 
     def label_of(self, grade: int) -> str:
-        """Return the first of the labels that mean this grade."""
+        """Return the first label that means this grade."""
         return self.labels[self.grades.index(grade)]
 
 
@@ -167,17 +167,11 @@ _ENTRIES = ("grade", "score", "final score", "final_score", "o", "answer", "labe
 _NUMBERED = re.compile(rf"(?P<number>{NUMBER}){OUT_OF}", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class GradeVerdict:
-    """The grade read from an answer, None without one, and the kind of answer."""
-
-    grade: int | None
-    kind: VerdictKind
-
-
 def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
-    """Return the form in which answers to a prompt give their grade; `token` begins the verdict, "" for a prompt sent
-    as published."""
+    """Return the form in which answers to a prompt give their grade.
+
+    token: word that begins the grade's line, "" for a prompt sent as published.
+    """
     scale = prompt.scale
     front = scale.verdict.partition(GRADE_PLACE)[0]
     return VerdictForm(token, prompt.template.object_answer, front, scale.last)
@@ -185,19 +179,18 @@ def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
 
 def read_grade(
     reply: ChatReply, form: VerdictForm, scale: GradeScale, shown: Sequence[str] = ()
-) -> GradeVerdict:
-    """Read the grade of an answer; a grade off the scale is not clipped.
+) -> tuple[int | None, VerdictKind]:
+    """Return (grade of an answer or None, how it was read); a grade off the scale is not clipped.
 
-    shown: passages in the prompt, see `read_verdict`.
+    shown: passages in the prompt, needed by a form without a token.
     """
-    grade, kind = read_verdict(
+    return read_verdict(
         reply,
         form,
         lambda text: (_grade_of_number if scale.numeric else _grade_of_label)(text, scale),
         _ENTRIES,
         shown,
     )
-    return GradeVerdict(grade, kind)
 
 
 def _grade_of_number(text: str, scale: GradeScale) -> tuple[int | None, VerdictKind]:
@@ -222,7 +215,7 @@ def _folded(label: str) -> str:
 
 
 def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
-    """Return True if a passage holds an instruction, or a verdict such as "final score: 3"."""
+    """Return True if a passage addresses the judge: an instruction, or a verdict such as "final score: 3"."""
     labels = "|".join(r"[\s_-]*".join(map(re.escape, label.split())) for label in scale.labels)
     words = re.findall(r"\w+", scale.verdict.partition(GRADE_PLACE)[0])
     named = "|".join(filter(None, [r"(?:final|overall) (?:score|grade|verdict)", r"\W{0,4}".join(words)]))
@@ -238,7 +231,7 @@ SEED = 11
 
 @dataclass(frozen=True, eq=False)
 class JudgingPairs:
-    """Pairs of query and document to judge, in the order asked."""
+    """Pairs of a query and a document to judge, in this order."""
 
     name: str
     queries: Ids
@@ -265,7 +258,7 @@ class JudgingPairs:
         return len(self.query)
 
     def names(self, row: int) -> tuple[str, str]:
-        """Return (query, document) identifiers of a row."""
+        """Return (identifier of the query, identifier of the document) of a row."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
 
@@ -288,13 +281,15 @@ def is_sheet(path: Path) -> bool:
 def pairs_of_sheet(
     path: Path, collection: Subject | None = None, judged: bool = False, limit: int | None = None
 ) -> JudgingPairs:
-    """Return the pairs of a sheet of `weir labels pool` that have no grade yet.
+    """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    Raises FormatError for a malformed line, BadValue if no pair is left or a text is missing.
-
-    collection: holds the texts; None takes those on the sheet.
+    collection: collection with the texts; None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
-    limit: keep the first `limit` pairs.
+    limit: keep only the first `limit` pairs.
+
+    Pairs whose document the collection lacks are left out and counted. Single texts that a sheet lacks are "". Raises
+    FormatError for a malformed line, BadValue if no pair is left, the collection lacks a query, or the sheet has no
+    text of any query or of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -312,7 +307,7 @@ def pairs_of_sheet(
         placed = _placed(collection, queries, docs, query, doc)
         return replace(placed, people=people or placed.people, systems=systems or placed.systems)
     if not (any(line.query_text for line in lines) and any(line.title or line.text for line in lines)):
-        raise BadValue(f"{sheet} has not all texts of queries and documents; name the `collection`")
+        raise BadValue(f"{sheet} lacks the texts of queries or documents; name the `collection`")
     return JudgingPairs(
         str(about.get("subject", sheet.name)),
         queries,
@@ -331,12 +326,12 @@ def pairs_of_sheet(
 def pairs_of_subject(
     subject: Subject, judged: bool = False, k: int = 10, limit: int | None = None
 ) -> JudgingPairs:
-    """Return the unjudged documents among the first k of all runs, as `weir labels pool` finds them.
-
-    Raises BadValue if there is nothing to judge or a text is missing.
+    """Return the unjudged documents among the first k of all runs, in the order of `weir labels pool`.
 
     judged: return pairs that people judged instead.
-    limit: keep the unjudged pairs that narrow scores most, or a uniform sample of judged ones.
+    limit: keep only the unjudged pairs that narrow scores most, or a uniform sample of judged pairs.
+
+    Raises BadValue if there is nothing to judge or a text is missing.
     """
     if not judged:
         pool = judging_pool(subject.runs, subject.need_qrels(), k, limit)
@@ -390,11 +385,6 @@ def _text(corpus: Corpus, code: int) -> str:
 
 
 def _positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | None]:
-    """Return a function from a row of the pairs to the text of the best document that people judged for its query.
-
-    It leaves out the row's own document, takes the smallest identifier among equal grades, and returns None without
-    another relevant document.
-    """
     if pairs.people is None:
         return lambda _: None
     people = pairs.people
@@ -437,6 +427,9 @@ class JudgeSettings:
     """The share of pairs that is judged a second time."""
     probes: int = 10
     """Pairs that each probe changes; 0 for no probes."""
+    wrong: int = 0
+    """Relevant passages of which near misses are made, by rule and kind: negated, another number, name and date. How
+    many are still called relevant is reported."""
     seed: int = 11
     """Of what is drawn."""
     objective: bool = True
@@ -451,7 +444,15 @@ class JudgeSettings:
     def __post_init__(self) -> None:
         if self.combine not in get_args(Combination):
             raise UnknownName("combination of samples", str(self.combine), get_args(Combination))
-        least = {"samples": 1, "probes": 0, "seed": 0, "max_length": 1, "max_tokens": 1, "concurrency": 1}
+        least = {
+            "samples": 1,
+            "probes": 0,
+            "wrong": 0,
+            "seed": 0,
+            "max_length": 1,
+            "max_tokens": 1,
+            "concurrency": 1,
+        }
         check_least(self, least)
         for name, greatest in (("samples", MAX_SAMPLES), ("concurrency", MAX_CONCURRENCY)):
             if getattr(self, name) > greatest:
@@ -475,7 +476,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Answers to ask for: the sample `sample` of the pair `row`, int32[n] each."""
+    """Answers to ask a judge for: answer number `sample` about the pair `row`, int32[n] each."""
 
     row: Int32
     sample: Int32
@@ -514,7 +515,7 @@ class Panel:
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Send the jobs without a stored answer. Raises ServiceError if the budget ends or an answer is missing."""
+        """Ask for the answers that are not stored; raises ServiceError if the budget ends or an answer is missing."""
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
@@ -530,18 +531,18 @@ class Panel:
             if stored is None:
                 yield None
                 continue
-            row, reply = int(jobs.row[number]), stored.reply
+            row, (reply, time) = int(jobs.row[number]), stored
             pair = jobs.content(row)
             form = verdict_form(self.prompt, tokens.pop(number))
-            verdict = read_grade(reply, form, self.prompt.scale, (pair.passage, pair.positive))
+            grade, kind = read_grade(reply, form, self.prompt.scale, (pair.passage, pair.positive))
             yield JudgeAnswer(
                 row,
                 int(jobs.sample[number]),
-                verdict.grade,
-                verdict.kind,
+                grade,
+                kind,
                 reply.text,
                 reply.model,
-                stored.time,
+                time,
                 reply.finish == "length",
                 speaks_to_the_judge(pair.passage, self.prompt.scale),
             )
@@ -566,9 +567,12 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return the combined grade of each pair, and the number of pairs with several modes, of which the lowest counts.
+    """Return the combined grade of each pair, float64[n], and the number of pairs with several most frequent grades.
 
-    grades: float64[n, samples], NaN without a verdict; a pair without any verdict is NaN.
+    grades: float64[n, samples], NaN for an answer without a grade.
+    how: "mode" (the most frequent) or "mean".
+
+    The lowest of several most frequent grades counts; a pair without any grade is NaN.
     """
     together, tied = np.full(len(grades), np.nan), 0
     for row, answers in enumerate(grades):

@@ -1,4 +1,4 @@
-"""Estimate the prompts and tokens of a re-ranking by a language model; sends no request."""
+"""Estimates of the prompts and tokens of a re-ranking by a language model; no request is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SCALE = 100
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """Settings of a prompt, as in `llm(...)`. Raises BadValue for values out of range."""
+    """The settings of a prompt of `llm(...)`. Raises BadValue for values out of range."""
 
     objective: bool = True
     prompt: str | None = None
@@ -52,7 +52,7 @@ class PromptSettings:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """An upper bound on the prompts of one kind for a query."""
+    """An upper bound on the prompts of one kind about a query."""
 
     template: int
     """Number of the method's template."""
@@ -62,7 +62,7 @@ class CallBudget:
 
 
 class Prompter(Protocol):
-    """The parts of a re-ranker by a language model that planning its prompts needs."""
+    """The parts of a re-ranker by a language model that planning reads."""
 
     @property
     def depth(self) -> int | None:
@@ -122,7 +122,11 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate from mean lengths alone, for this number of candidates in each query."""
+    """Return an estimate of prompts and tokens from mean lengths.
+
+    candidates: number of candidates of each query.
+    document_bytes, query_bytes: mean lengths.
+    """
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)
@@ -138,10 +142,6 @@ def _prompt_costs(
     document: float,
     longest_bytes: Float64 | None = None,
 ) -> PromptPlan:
-    """Sum the prompts for queries of these lengths, instructions included.
-
-    longest_bytes: bytes of all documents in descending order, None if unknown.
-    """
     prompts = answers = most = 0
     mean, longest = 0.0, 0.0
     for candidates in np.unique(depths).tolist():

@@ -1,4 +1,4 @@
-"""Prompts as TOML files, and passages made safe to stand in them."""
+"""Prompts as TOML files, and passages made safe to put into them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ _UNSEEN = (
 """Invisible characters: soft hyphens, joiners, direction marks, variation selectors, tags."""
 _SEEN = re.compile(rf"[^\s{_UNSEEN}\u2800\u3164\uffa0\x00-\x1f\x7f]")
 _GAP = rf"[\s{_UNSEEN}]*+"
-_OPEN = (
-    "(?:[<\u00ab\u02c2\u1438\u226a\u22d6\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991\u2993\u29fc\u2b9c\u3008\u300a\ufe3f"
-    "\ufe64\uff1c]|&lt;?|&#0*60;?|&#x0*3c;?)"
+_ANGLES = (
+    "<\u00ab\u02c2\u1438\u226a\u22d6\u2329\u276c\u276e\u2770\u27e8\u27ea\u2991\u2993\u29fc\u2b9c\u3008\u300a\ufe3f"
+    "\ufe64\uff1c"
 )
+_OPEN = f"(?:[{_ANGLES}]|&lt;?|&#0*60;?|&#x0*3c;?)"
 _CLOSE = (
     "(?:[>\u00bb\u02c3\u1433\u203a\u226b\u22d7\u232a\u276d\u276f\u2771\u27e9\u27eb\u2992\u2994\u29fd\u2b9e\u3009\u300b\ufe40"
     "\ufe65\uff1e]|&gt|&#0*62|&#x0*3e)"
 )
+_SQUARES = "\\[\u2772\u27e6\u27ec\u3010\u3014\u301a\uff3b"
 _SQUARE_OPEN, _SQUARE_CLOSE = (
-    "[\\[\u2772\u27e6\u27ec\u3010\u3014\u301a\uff3b]",
+    f"[{_SQUARES}]",
     "[\\]\u2773\u27e7\u27ed\u3011\u3015\u301b\uff3d]",
 )
 _SLASH = "[/\u2044\u2215\u2571\u27cb\u29f8\uff0f]"
@@ -68,12 +70,11 @@ _HIDDEN = re.compile(
 )
 
 
+_MAY_OPEN = re.compile(f"[&{_ANGLES}{_SQUARES}]")
+
+
 @cache
 def _marks() -> re.Pattern[str]:
-    """Return a regular expression for characters with which a passage could close its fence or open a chat turn.
-
-    Compiled at first use: that takes 0.1 s.
-    """
     return re.compile(
         rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?{_SLASH}?{_GAP}"
         rf"(?:[|｜¦∣│]|(?:{_spaced('passage')})|(?:{_TAGS}|(?:unused|extra_id|reserved)\w*){_GAP}{_CLOSE}))"
@@ -83,8 +84,8 @@ def _marks() -> re.Pattern[str]:
 
 
 def fenced(text: str) -> str:
-    """Return a text that can neither end the fence around it nor begin a chat turn."""
-    return _marks().sub("‹", text)
+    """Return a text changed so that it can neither end the fence around it nor begin a chat turn."""
+    return _marks().sub("‹", text) if _MAY_OPEN.search(text) else text
 
 
 def has_hidden_instruction(passage: str) -> bool:
@@ -183,9 +184,10 @@ class PromptTemplate:
         return self.json or bool(self.schema)
 
     def filled_prompt(self, texts: Mapping[str, str], instruction: str) -> FilledPrompt:
-        """Put the texts, fenced, into the placeholders; braces inside a text are left as they are.
+        """Return a prompt with the texts, fenced, in its placeholders; braces inside a text stay as they are.
 
-        texts: by place; "passages" must be fenced already.
+        texts: {placeholder: text}; "passages" must be fenced already.
+        instruction: the search's, "" for none.
         """
         texts = {name: text if name == "passages" else fenced(text) for name, text in texts.items()}
         aim = fenced(instruction)
@@ -197,15 +199,19 @@ class PromptTemplate:
         return FilledPrompt(system, user, token)
 
     def describe(self) -> dict[str, object]:
-        """Return the template's name and version, for stage keys."""
+        """Return the template's name and version, which identify stored results."""
         return {"name": self.name, "version": self.digest}
 
 
+_NO_LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz"))
+
+
 def drawn_token(version: str, texts: Iterable[str]) -> str:
-    """Return an invented word that occurs in none of the texts; equal version and texts give the same word."""
+    """Return an invented word that occurs in none of the texts; the same version and texts give the same word."""
     parts = [version, *texts]
     whole = "\x1f".join(parts)
-    letters = re.sub(r"[^a-z]+", "", unicodedata.normalize("NFKC", whole).casefold())
+    plain = unicodedata.normalize("NFKC", whole).casefold().encode("ascii", "ignore")
+    letters = plain.translate(None, _NO_LETTERS).decode("ascii")
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=2 * TOKEN_SYLLABLES)
     turn = 0
     while True:
@@ -221,12 +227,12 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
 
 @cache
 def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """Read the built-in prompt with this name, or a TOML file if `name` is a path.
-
-    Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry, or a text without a needed
-    placeholder.
+    """Return the built-in prompt with this name, or the prompt of a TOML file if `name` is a path.
 
     needed: placeholders such as "query" that the user text must have.
+
+    Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry, or a missing
+    placeholder.
     """
     own = Path(__file__).parent / "prompts" / f"{name}.toml"
     path = own if re.fullmatch(r"\w+", name) else Path(name)
@@ -236,7 +242,13 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
 
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the prompt of a file's entries. Raises BadValue like `prompt_template`."""
+    """Return the prompt of a file's entries.
+
+    path: the file, for messages.
+    needed: placeholders such as "query" that the user text must have.
+
+    Raises BadValue for a wrong or missing entry, or a missing placeholder.
+    """
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
     if isinstance(user := entries.get("user"), str):
         if "{token}" in user and without:

@@ -1,4 +1,4 @@
-"""Compare re-rankings with their first stage by their run files alone."""
+"""Re-rankings compared with their first stage, by only their run files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RBO_PERSISTENCE = 0.9
 
 @dataclass(frozen=True)
 class WindowShape:
-    """Sliding windows of one pass from the last candidates to the first. Raises BadValue for bad sizes."""
+    """The sliding windows of one pass, from the last candidates to the first; raises BadValue for bad sizes."""
 
     window: int = 20
     """Documents of a listwise window; 2 or more."""
@@ -49,13 +49,13 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return, for each rank, the lowest rank to which one pass of windows can move its document, int64[count], from
-        1."""
+        """Return for each rank, from 1, the lowest rank to which its document can fall in one pass, int64[count]."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, except the last one, with half a step of room on both sides."""
+        """Return the ranks after which a window ends, except the last window's and ranks too near to an end
+        to compare, int64."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -129,7 +129,7 @@ class OrderChanges:
 
 
 def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> OrderChanges:
-    """Compare the first `depth` documents of each ranking before and after a re-ranking.
+    """Return how a re-ranking changed the first `depth` documents of each ranking.
 
     Raises BadValue if the first stage answers no query.
     """
@@ -149,8 +149,7 @@ def order_changes(first: Run, second: Run, rules: ReorderRules, depth: int) -> O
     return OrderChanges(Ids.of(queries), *columns)
 
 
-def places_of(run: Run, depth: int) -> dict[str, dict[str, int]]:
-    """Return {query: {document: rank from 1}} of the first `depth` documents."""
+def _places_of(run: Run, depth: int) -> dict[str, dict[str, int]]:
     return {q: {d: i for i, d in enumerate(docs, 1)} for q, docs in _tops(run, depth).items()}
 
 
@@ -186,8 +185,6 @@ def _changes(before: tuple[str, ...], after: tuple[str, ...], rules: ReorderRule
 
 
 def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape) -> float:
-    """Return the share of window borders that no document crossed, minus the same share for neighbouring ranks; NaN
-    without borders."""
     borders, half = shape.borders(len(before)), shape.step // 2
     borders = borders[borders + half < len(before)]
     if not len(borders):
@@ -206,8 +203,8 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """Of the relevant documents at some ranks of the first stage, the number that a re-ranking moved into the
-    first k."""
+    """The relevant documents at some ranks of the first stage, and how many of them a re-ranking moved into
+    the top k."""
 
     relevant: int
     """Number of relevant candidates."""
@@ -240,9 +237,11 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return blocks of ranks in the first `depth` candidates, each with its relevant documents that reach the first k.
+    """Return blocks of ranks in the first `depth` candidates, each with its relevant documents that reach the
+    first k.
 
-    A re-ranker equally good at all places has equal ratios. Raises BadValue if no query with candidates is judged.
+    A re-ranker that is equally good at all ranks has equal ratios. Raises BadValue if no query with
+    candidates is judged.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []
@@ -266,10 +265,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return the relevant documents that reach the first k, from within it and from deeper ranks, and the difference of
-    both ratios to chance.
+    """Return how many relevant documents of the first k reach the first k, how many deeper ones, and the difference.
 
-    The difference is (deep minus first, low, high). Raises BadValue if no query with candidates is judged.
+    The difference is that of the ratios to chance, deep minus first, as (value, low, high). Raises BadValue
+    if no query with candidates is judged.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -298,7 +297,7 @@ class _Candidates:
 
     @staticmethod
     def of(first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int) -> _Candidates:
-        before, after, grades = places_of(first, depth), places_of(second, depth), qrels.to_dict()
+        before, after, grades = _places_of(first, depth), _places_of(second, depth), qrels.to_dict()
         queries = sorted(query for query in before if before[query] and query in grades)
         if not queries:
             raise BadValue("no query of the first stage is judged; are these judgments of other queries?")
@@ -324,8 +323,7 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return each document's probability of being in the first k if documents are sorted by grade with random ties,
-    float64[n].
+    """Return each document's probability of being in the first k, float64[n], if sorted by grade with ties at random.
 
     Negative grades count as 0.
     """
@@ -386,15 +384,14 @@ class Bias:
     early: ReachedDocuments
     late: ReachedDocuments
     difference: float
-    """Late ratio minus early ratio; negative if deep documents are promoted more rarely than their judgments predict.
-    """
+    """Late ratio minus early ratio; negative if deep documents are promoted too rarely."""
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed the order and scores of its first stage."""
+    """How a re-ranking changed the order of its first stage's documents, and the scores."""
 
     first: str
     system: str
@@ -448,13 +445,13 @@ def reorderings(
     rules: ReorderRules | None = None,
     repeated_rows: Mapping[str, int] | None = None,
 ) -> list[Reordering]:
-    """Compare each re-ranking with its first stage.
-
-    Raises BadValue if a re-ranking answers no query of the first stage, if no query is judged, and for rules out of
-    range.
+    """Return for each re-ranking how it changed its first stage.
 
     qrels: None leaves out gain, bias and blocks.
-    repeated_rows: rows of each re-ranking that repeated a document.
+    repeated_rows: number of rows of each re-ranking that repeated a document.
+
+    Raises BadValue if a re-ranking answers no query of the first stage, if no query is judged, and for rules
+    out of range.
     """
     rules = rules or ReorderRules()
     rerankings = [

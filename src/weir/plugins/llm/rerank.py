@@ -1,4 +1,4 @@
-"""The re-ranker `llm(...)`: a function for each method, sorting by the model's choices, and the trace of a ranking."""
+"""The re-ranker `llm(...)`: a function for each method, sorts by the model's choices, and the trace of a ranking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.algorithms import algorithm
 from weir.argument_types import named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64
 from weir.errors import BadValue, RankingWarning, user_level
 from weir.plugins.llm.chat import ChatModel, RecordedChat, UnknownAnswerError, cached_chat, default_model
 from weir.plugins.llm.prompt_plan import CallBudget, PromptSettings, plan_of_words, prompt_plan
@@ -59,7 +59,6 @@ from weir.systems.rerank.reranking import VIEW, fill_unscored
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
-    from weir.systems.protocol import PromptPlan
 
 # ----------
 # Orders in which documents are shown and asked about.
@@ -74,7 +73,9 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
     """Return the (start, stop) of each window over a ranking of `count` documents, last window first.
 
-    [] for less than 2 documents. step: places between the starts of neighbouring windows.
+    step: places between the starts of neighbouring windows.
+
+    [] for fewer than 2 documents.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -84,8 +85,7 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """Settings of the way in which a method goes through the candidates; None means the method's default. Raises
-    BadValue."""
+    """How a method goes through the candidates; None takes the method's default. Raises BadValue."""
 
     window: int | None = None
     """Documents in a prompt."""
@@ -120,16 +120,19 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy with defaults for unset settings: the method's window and sort, and half the window as step."""
+        """Return a copy with defaults for unset settings.
+
+        window, sort: the method's own; the step is half the window.
+        """
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
     def windows(self, count: int) -> list[tuple[int, int]]:
-        """Return the windows over `count` documents; call it on a resolved ordering."""
+        """Return the windows over `count` documents; all settings must be resolved."""
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
-        """Return the permutation of `count` candidates before the first prompt.
+        """Return the order of `count` candidates before the first prompt, as a permutation.
 
         A shuffle hashes seed, query id and place, so it is independent of other queries.
         """
@@ -154,9 +157,10 @@ class LLMScorer:
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate; a candidate without a verdict keeps its rank (`fill_unscored`).
+        """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its
+        rank (`fill_unscored`).
 
-        Warns (RankingWarning) of answers without a verdict and of possible prompt injections. Raises ServiceError if
+        Warns (RankingWarning) of unreadable answers and of possible prompt injections. Raises ServiceError if
         the budget ends or a prompt gets no answer; answers received before are kept.
         """
         if len(candidates.doc) == 0:
@@ -198,7 +202,11 @@ class PromptRunner(Protocol):
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Yield the answers to `count` prompts, in order."""
+        """Yield the answers to `count` prompts, in order.
+
+        prompt_of: function that returns prompt number i.
+        progress: called with the number of prompts done.
+        """
         ...
 
 
@@ -232,7 +240,7 @@ class RerankTask:
         self.query_of_row = self.candidates.query_of_row().tolist()
 
     def candidate_values(self) -> Float64:
-        """Return a value for each candidate, higher is better, NaN if no answer gives one."""
+        """Return a value for each candidate, float64[candidates], higher is better; NaN if no answer gives one."""
         return METHODS[self.scorer.reranker.method].score(self)
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
@@ -248,7 +256,10 @@ class RerankTask:
         requirement: str = "",
         log_probabilities: bool = False,
     ) -> ChatPrompt:
-        """Fill a template for a query with some of its candidates, in the given order."""
+        """Return a prompt for a query with some of its candidates, in the given order.
+
+        requirement: text for the prompt's requirement, "" for none.
+        """
         self.query_shown, self.rows_shown = query, tuple(rows)
         settings, passages = self.settings, self.passages(rows)
         blocks = [f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1)]
@@ -274,9 +285,10 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """Yield (form of the verdict, reply) for `count` prompts of a template, in order.
+        """Yield (form in which the answer gives its verdict, reply) for `count` prompts of a template, in
+        order.
 
-        line: the words before a verdict that follows reasoning, in a prompt sent as published; "" for none.
+        line: words before the verdict, in a prompt sent as published; "" for none.
         """
         tokens: dict[int, str] = {}
 
@@ -289,7 +301,7 @@ class RerankTask:
             yield VerdictForm(tokens.pop(number), template.object_answer, line, bool(line)), reply
 
     def orders(self) -> list[list[int]]:
-        """Return the candidate rows of each query in the order before the first prompt."""
+        """Return the rows of each query's candidates in the order before the first prompt."""
         ptr, ids = self.candidates.ptr.tolist(), self.queries.ids
         initial = self.ordering.initial
         return [
@@ -298,14 +310,21 @@ class RerankTask:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """Count an answer by the kind of its verdict; `value` is None without one."""
+        """Count an answer by how it could be read.
+
+        value: what was read; None if nothing.
+        """
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
         if self.on_verdict is not None:
             self.on_verdict(kind, value)
 
     def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
-        """Return the progress callback of a round of prompts, after `before` of `total` prompts."""
+        """Return a callback that reports the progress of a round of prompts.
+
+        before: number of prompts finished before the round.
+        total: number of all prompts.
+        """
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
 
@@ -329,13 +348,17 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
-    """Start the sorting "heapsort", "bubblesort" or "tournament" of `count` documents by groups of at most `width`."""
+    """Return a new sort of `count` documents by groups of at most `width`, before its first question.
+
+    sort: "heapsort", "bubblesort" or "tournament".
+    top: number of best places to find.
+    """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound on the groups that a sort asks about; for "all", the number of pairs."""
+    """Return an upper bound of the groups that a sort asks about; for "all" the number of pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -413,7 +436,6 @@ def _sift(heap: list[int], roots: list[int], width: int) -> Generator[Groups, li
 
 
 def _bubblesort(count: int, width: int, top: int) -> Sorting:
-    """Sort by groups from last to first, each including the winner of the previous one; one pass for each rank."""
     order = list(range(count))
     for done in range(min(top, count - 1)):
         stop = count
@@ -435,7 +457,6 @@ def _rounds(count: int, width: int) -> list[int]:
 
 
 def _tournament(count: int, width: int, top: int) -> Sorting:
-    """Sort by a tournament; for each next rank, only the groups won by the last winner are asked again."""
     rounds: list[list[int | None]] = [list(range(count))]
     sizes = _rounds(count, width)
     for groups in sizes:
@@ -471,7 +492,8 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Return values that decrease with the final rank after sliding windows; NaN if no answer ranked the candidate."""
+    """Return values that fall with the rank after the sliding windows, float64[candidates]; NaN for a
+    candidate that no answer ranked."""
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -500,9 +522,10 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Return values that decrease with the rank in a sort that asks for the best of several documents.
+    """Return values that fall with the rank after sorting by prompts for the best of several documents,
+    float64[candidates].
 
-    Without a readable answer the first in the first stage's order is taken.
+    An unreadable answer counts as the choice of the document that the first stage ranks first.
     """
 
     def choose(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -516,7 +539,7 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Return the share of comparisons won by each document, or values from a sort by pairs.
+    """Return the share of comparisons that each document wins, or values from a sort by pairs.
 
     Each pair is shown in both orders; the first stage's order decides draws.
     """
@@ -603,7 +626,10 @@ PUBLISHED_LINE = "Score:"
 
 
 def pointwise(task: RerankTask, last: bool) -> Float64:
-    """Return the model's score for each document; last: the score follows reasoning."""
+    """Return the model's score of each document, float64[candidates].
+
+    last: the score follows reasoning.
+    """
     rows, [template] = len(task.candidates.doc), task.templates
     mean = task.settings.expected and not last
 
@@ -632,7 +658,8 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 
 def subtask(task: RerankTask) -> Float64:
-    """Return the mean score of each document over requirements that the model first names for the query."""
+    """Return the mean score of each document over the requirements that the model names for the query,
+    float64[candidates]."""
     naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
@@ -677,8 +704,7 @@ class Method:
     sort: str = "all"
 
 
-def one_call_each(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
-    """Return the budget of a method with one prompt for each candidate."""
+def _one_call_each(ordering: Ordering, count: int) -> tuple[CallBudget, ...]:
     return (CallBudget(0, count, 1),)
 
 
@@ -693,14 +719,14 @@ METHODS = {
         lambda task: pointwise(task, last=False),
         ("score",),
         ("query", "passage"),
-        one_call_each,
+        _one_call_each,
         takes=("scale",),
     ),
     "reason": Method(
         lambda task: pointwise(task, last=True),
         ("reason",),
         ("query", "passage"),
-        one_call_each,
+        _one_call_each,
         takes=("scale",),
     ),
     "listwise": Method(
@@ -853,13 +879,8 @@ class LLMReranker:
             del described["depth"]
         return described
 
-    def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        return prompt_plan(self, dataset, depths)
-
-    def plan_words(
-        self, candidates: int, queries: int, document_bytes: float, query_bytes: float
-    ) -> PromptPlan:
-        return plan_of_words(self, candidates, queries, document_bytes, query_bytes)
+    plan_prompts = prompt_plan
+    plan_words = plan_of_words
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> LLMScorer:
         return LLMScorer(self, corpus)
@@ -890,22 +911,23 @@ def llm(
     version: str = "",
     concurrency: int = CONCURRENCY,
 ) -> LLMReranker:
-    """Order the first documents of each ranking by a language model; its answers are kept.
+    """Order the first documents of each ranking by a language model, whose answers are stored.
 
-    A document without a verdict stays where it was. Raises BadValue, UnknownName and FormatError for settings.
+    A document that no readable answer ranks keeps its rank. Raises BadValue, UnknownName and FormatError for
+    settings.
 
-    method: "score" asks for 0 to `scale` for each document, "reason" for the same after reasoning. "listwise" asks
-        for orders of sliding windows, from the last documents to the first. "setwise" asks for the best of `window`
-        documents, "pairwise" for the better of two in both orders. "subtask" asks once for a query's requirements,
-        then for a score of each document for each of them.
+    method: "score" asks for 0 to `scale` for each document, "reason" for the same after reasoning. "listwise"
+        asks for orders of sliding windows, from the last documents to the first. "setwise" asks for the best
+        of `window` documents, "pairwise" for the better of two in both orders. "subtask" asks once for a
+        query's requirements, then for a score of each document for each of them.
     model: ADDRESS#NAME of a server that speaks OpenAI's API, openai:NAME, anthropic:NAME, gemini:NAME, or
         transformers: and a folder or a name on the hub. None is WEIR_LLM.
-    depth: documents of each query. None is 100, and all if the candidates are given.
+    depth: documents re-ranked for each query. None is 100, or all given candidates.
     window: documents in a prompt. None is 20 for "listwise" and 4 for "setwise".
     step: places from one window to the next. None is half a window.
     passes: how often the windows pass over the ranking.
     sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all".
-    top: first places that a sort fills.
+    top: number of first places that a sort fills.
     order: order before the first prompt: "first stage", "reversed" or "shuffled".
     seed: seed of "shuffled".
     objective: put the query's or the collection's instruction into the prompt.
@@ -920,8 +942,8 @@ def llm(
     version: your label for a version of a model that may change.
     concurrency: requests at a time.
 
-    Source: Qin et al. 2024 (pairwise), Sun et al. 2023 (listwise), Zhuang et al. 2024 (set-wise), Chen et al. 2025
-        (tournament), Wang et al. 2024 (BIRCO).
+    Source: Qin et al. 2024 (pairwise), Sun et al. 2023 (listwise), Zhuang et al. 2024 (set-wise), Chen et al.
+        2025 (tournament), Wang et al. 2024 (BIRCO).
     """
     settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected, scale)
     chat = ChatModel(default_model() if model is None else model, base, key, version)
@@ -963,26 +985,18 @@ class Exchange:
     """Arrival in UTC, ISO 8601; "" if not stored."""
 
 
-@dataclass(frozen=True)
-class QueryExchanges:
-    """All known prompts about a query with their answers."""
-
-    exchanges: tuple[Exchange, ...]
-    whole: bool
-    """False if more prompts would depend on an answer that is not stored."""
-    flagged: tuple[str, ...]
-    """Candidates with a possible prompt injection."""
-
-
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
-) -> QueryExchanges:
-    """Replay a re-ranking of one query over stored answers, and return every prompt in the order asked.
+) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
+    """Return (every prompt about a query in order, whether these are all, documents with possible injections).
 
-    Raises StoreError for a damaged answer.
+    The query's re-ranking is repeated with stored answers; a prompt that depends on an answer that is not
+    stored is missing.
 
     recorded: a fresh record, which is read once.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
+
+    Raises StoreError for a damaged answer.
     """
     verdicts: list[tuple[VerdictKind, object]] = []
     whole = True
@@ -1013,4 +1027,4 @@ def traced(
         tokens = (reply.tokens_in, reply.tokens_out)
         exchanges.append(Exchange(*prompt_facts, *answer, *tokens, one.milliseconds, one.time))
     flagged = tuple(corpus.ids[document] for document in task.flagged())
-    return QueryExchanges(tuple(exchanges), whole, flagged)
+    return tuple(exchanges), whole, flagged

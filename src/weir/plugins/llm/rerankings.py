@@ -43,17 +43,18 @@ def reranking(
     rules: ReorderRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
-    """Compare re-rankings with their first stage by rankings alone: `weir study reranking`.
+    """Return how re-rankings changed the order and scores of their first stage, from rankings (`weir study
+    reranking`).
 
     Raises BadValue for re-rankings or judgments of other queries, and the WeirErrors of reading.
 
-    first: the first stage's rankings, like the runs of `weir.evaluate`.
+    first: the first stage's rankings, as `weir.evaluate` takes a run.
     reranked: re-rankings of it.
     qrels: judgments, for scores and position bias.
     measure: the measure to compare.
     rules: weir.ReorderRules.
-    collection: of the rankings, by name or path, whose rules hold (self-matches, candidates, queries without
-        an answer).
+    collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
+        without an answer).
     """
     qrels, collection = judged_by(qrels, collection)
     first, reranked = one_ranking(first, collection), tuple(all_rankings(reranked, collection))
@@ -88,8 +89,7 @@ def sensitivity_of(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
-    """Measure how re-ranking by a language model depends on order, chance and depth: `weir study
-    sensitivity`.
+    """Return how re-ranking by a language model depends on order, chance and depth: `weir study sensitivity`.
 
     Raises BadValue for a system or a folder without a language model as last re-ranker. Raises ServiceError
     if the budget ends or a prompt gets no answer (the same call continues), and the WeirErrors of loading.
@@ -98,7 +98,7 @@ def sensitivity_of(
     system: such as 'bm25 >> llm("listwise", model=...)'.
     measure: the measure to compare.
     rules: weir.StudyRules.
-    out: where the records go; by default nowhere.
+    out: folder for the records, by default none.
     results: a results folder. Its systems that end in a language model are studied on their collections, and
         `dataset` and `system` select among them by name.
     progress: called with (study, prompts done, prompts in all).

@@ -1,4 +1,4 @@
-"""Measure how far re-ranking by a language model depends on candidate order, chance, places in prompts and depth."""
+"""How far re-ranking by a language model depends on candidate order, chance, places in prompts and depth."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from weir.stats.resampling import SEED, interval, ratio_interval
 from weir.stats.significance import adjusted, defined_mean
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Retriever
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Retriever, only_time
 from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
 
 # ----------
@@ -54,7 +54,7 @@ _SHOWN = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
 
 @dataclass(frozen=True)
 class HeardAnswer:
-    """An answer with the prompt's query, passages and verdict."""
+    """A model's answer, with the query, the passages and the verdict read from it."""
 
     query: str
     prompt: bytes
@@ -67,13 +67,14 @@ class HeardAnswer:
 
     @property
     def clear(self) -> bool:
-        """True if the answer holds a whole verdict."""
+        """True if the whole verdict could be read from the answer."""
         return self.kind in SCORED_KINDS and self.value is not None
 
     @property
     def first(self) -> int | None:
-        """The position in the prompt, from 1, of the passage that the answer puts first; None for a single
-        passage or no verdict.
+        """The position in the prompt, from 1, of the passage that the answer puts first.
+
+        None for a single passage or an answer without a readable verdict.
         """
         if not self.clear or len(self.shown) < 2:
             return None
@@ -84,7 +85,7 @@ class HeardAnswer:
 
 @dataclass(frozen=True)
 class AskedTotals:
-    """The cost of a re-ranking, stored answers included; repeated prompts count once."""
+    """The cost of a re-ranking as if nothing had been stored before; equal prompts count once."""
 
     prompts: int
     tokens: int
@@ -100,7 +101,7 @@ class AskedTotals:
 
 @dataclass(eq=False)
 class LoggedScorer:
-    """An LLMScorer that keeps each answer of the model for a study."""
+    """A scorer by a language model that keeps every answer, for a study."""
 
     scorer: LLMScorer
     sample: int = 0
@@ -109,7 +110,10 @@ class LoggedScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return scores, and raise, like LLMScorer.scores; unclear answers are counted without a warning."""
+        """Return a score for each candidate, float64[candidates]; unclear answers are counted without a warning.
+
+        Raises ServiceError if the budget ends or a prompt gets no answer.
+        """
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
@@ -190,7 +194,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class RerankedOnce:
-    """One of several re-rankings of the same candidates, with its scores."""
+    """One of several re-rankings of the same candidates, with its scores and answers."""
 
     run: Run
     values: Float64
@@ -201,7 +205,7 @@ class RerankedOnce:
 
 @dataclass(frozen=True, eq=False)
 class StudiedCandidates:
-    """The first stage's rankings of the judged queries, with the language model that re-ranks them."""
+    """The candidates of a first stage for the judged queries, with the language model that re-ranks them."""
 
     pipeline: Pipeline
     reranker: LLMReranker
@@ -220,9 +224,10 @@ class StudiedCandidates:
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
     ) -> RerankedOnce:
-        """Re-rank the candidates with answer number `sample` to each prompt; answers are stored.
+        """Return a re-ranking of the candidates by answer number `sample` to each prompt; answers are stored.
 
-        Raises BadValue for a depth beyond the candidates, ServiceError if the budget ends or a prompt gets no answer.
+        Raises BadValue for a depth beyond the candidates, ServiceError if the budget ends or a prompt gets no
+        answer.
         """
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
@@ -245,23 +250,13 @@ class _FixedRun:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         return self.run.top(k)
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.run.top(k)
-
-    def costs(self) -> Costs:
-        return Costs(repeatable=True)
+    search_restricted = search
+    costs = only_time
 
 
 def _candidates_of(
     dataset: Dataset, system: Retriever, measure: Measure, depths: tuple[int, ...], limit: int | None
 ) -> StudiedCandidates:
-    """Search a collection once with the first stage of `first >> llm(...)`.
-
-    Raises BadValue for another system and a limit below 1, and the WeirErrors of searching.
-
-    depths: further depths that will be studied.
-    limit: size of a fixed-seed sample of queries; None takes all.
-    """
     adapted = adapted_to(system, dataset.name, dataset.instruction)
     if not (isinstance(adapted, Pipeline) and isinstance(adapted.reranker, LLMReranker)):
         raise BadValue(
@@ -300,7 +295,7 @@ def _candidates_of(
 
 @dataclass(frozen=True)
 class FirstPlace:
-    """How often answers rank first the document at one position of the prompt."""
+    """How often answers put the document at one position of the prompt first."""
 
     place: int
     times: int
@@ -314,7 +309,8 @@ class FirstPlace:
 
 @dataclass(frozen=True)
 class PromptPlaces:
-    """Positions of the documents ranked first, in the first prompts about shuffled candidates."""
+    """How often the document at each position of a prompt is ranked first, in the first prompts about
+    shuffled candidates."""
 
     size: int
     """Documents in a prompt."""
@@ -362,8 +358,10 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Count which positions in a prompt are ranked first, by size of prompt; `runs` has the answers for each shuffled
-    order."""
+    """Return how often answers rank the passage at each place of the prompt first, by number of passages.
+
+    runs: answers for each shuffled order.
+    """
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
     for answers in runs:
@@ -407,7 +405,7 @@ def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
-    """Return how verdicts on two documents change with their order in the prompt; None without such pairs."""
+    """Return how verdicts on two documents change with their order in the prompt; None without such prompts."""
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
         (answer, by_pair[query, pair[::-1]])
@@ -431,7 +429,7 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Compare the answers of two or more samples to the same prompts."""
+    """Return how often answers of two or more samples to the same prompts agree."""
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
     others = len({prompt for one in values for prompt in one}) - len(common)
@@ -547,7 +545,7 @@ class SampleStudy:
 
 @dataclass(frozen=True)
 class DepthStudy:
-    """The mean score and the cost after re-ranking only the first `depth` candidates."""
+    """The mean score and the cost if only the first `depth` candidates are re-ranked."""
 
     depth: int
     mean: float
@@ -555,9 +553,7 @@ class DepthStudy:
     high: float
     totals: AskedTotals
     efficient: bool
-    """Pareto-optimal: no other depth is at least as good for at most as many tokens (prompts, if tokens are not
-    counted) and better in one.
-    """
+    """Pareto-optimal: no other depth is better at no more tokens (prompts, if tokens are not counted)."""
 
 
 @dataclass(frozen=True)
@@ -589,8 +585,8 @@ def sensitivity(
 ) -> Sensitivity:
     """Return how a system such as bm25 >> llm("listwise", ...) depends on order, chance and depth.
 
-    Records are kept in the folder `out`. Raises BadValue for another system and ServiceError if the budget
-    ends or a prompt gets no answer (the same call continues). Raises StoreError for a folder that cannot be
+    Records are kept in the folder `out`, from which the same call continues; None keeps none. Raises BadValue for
+    another system, ServiceError if the budget ends or a prompt gets no answer, StoreError for a folder that cannot be
     written, and the WeirErrors of searching.
     """
     depths = tuple(sorted(set(rules.depths)))

@@ -38,7 +38,6 @@ def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
 
 
 def _reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
-    """Return order, scores and bias, a line for each re-ranking; for a single one its blocks of places too."""
     notes = [
         "sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
         "percentage points; above 0 where windows came back as they were"

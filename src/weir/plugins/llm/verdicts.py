@@ -1,4 +1,4 @@
-"""Read verdicts from answers of chat models: scores, choices, orders, requirements, expected scores."""
+"""Verdicts read from answers of chat models: scores, choices, orders, requirements, expected scores."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class VerdictForm:
 
 @dataclass(frozen=True)
 class ScoreVerdict:
-    """A score from 0 to the highest asked for, None without one."""
+    """The score that an answer gives, from 0 to the highest asked for; None without one."""
 
     score: float | None
     kind: VerdictKind
@@ -120,7 +120,7 @@ class ScoreVerdict:
 
 
 def answer_text(reply: ChatReply) -> str:
-    """Return an answer without preceding thoughts, digits in ASCII; "" if it is all thought."""
+    """Return an answer without thoughts before it, digits in ASCII; "" if it is all thought."""
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
     if _THOUGHT_START.match(text):
@@ -140,9 +140,10 @@ def read_verdict(
     entries: Sequence[str] = (),
     passages: Sequence[str] = (),
 ) -> Parsed[T]:
-    """Read the verdict of an answer: (verdict or None, kind).
+    """Return (the verdict read from an answer or None, how it was read).
 
-    parse: reads a text as verdict, with "missing" for none.
+    form: where the answer must give its verdict.
+    parse: returns the verdict in a text, and "missing" for none.
     entries: names of the verdict in a JSON answer.
     passages: passages of the prompt, needed by a form without a token.
     """
@@ -226,14 +227,18 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
 
 
 def several_numbers(text: str) -> bool:
-    """Return True if an unreadable verdict names several numbers, such as "2 or 3"."""
+    """Return True if an unreadable verdict contains several numbers, such as "2 or 3"."""
     return len(set(re.findall(NUMBER, text))) > 1
 
 
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Read the score of an answer, 0 to `highest`; a score out of range is not clipped."""
+    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped.
+
+    form: where the answer must give its verdict.
+    passages: passages of the prompt, needed by a form without a token.
+    """
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -249,7 +254,10 @@ def read_score(
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
-    """Read which of `count` passages is best, from 1; None for no readable choice."""
+    """Return (the best of `count` passages, from 1, or None; how the answer was read).
+
+    form: where the answer must give its verdict.
+    """
     numbers = {str(number) for number in range(1, count + 1)}
 
     def parse(text: str) -> Parsed[int]:
@@ -262,7 +270,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Return the requirements that an answer names, at most MAX_REQUIREMENTS, () for none, and the kind of answer."""
+    """Return (requirements that an answer names, at most MAX_REQUIREMENTS; how the answer was read)."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)
@@ -302,7 +310,11 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Read an order of numbered passages; the first mention of a repeated passage counts."""
+    """Return the order of numbered passages that an answer gives; the first mention of a passage counts.
+
+    form: where the answer must give its verdict.
+    count: number of passages.
+    """
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:
@@ -336,7 +348,9 @@ MAX_DIGIT = 9
 
 
 def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE) -> float | None:
-    """Return the mean of the scores that the model might have written instead of `written`, weighted by probability.
+    """Return the mean, weighted by probability, of the scores that the model might have written.
+
+    written: the score that it wrote.
 
     None without log-probabilities, if scores have too little probability, and for scales above 10.
     """
@@ -372,9 +386,10 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the choice, summing to 1.
+    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to
+    1.
 
-    None without log-probabilities, if the numbers have too little probability, and above 9.
+    None without log-probabilities, if the numbers have too little probability, and for more than 9 numbers.
     """
     at = _place(reply, str(choice))
     if at is None or count > MAX_DIGIT:

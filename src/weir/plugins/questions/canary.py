@@ -1,4 +1,4 @@
-"""Keep the answers of a system to a few queries, and see later whether the model with that name has changed.
+"""The answers of a system to a few queries, stored to see later whether the model with that name has changed.
 
 A canary file holds its own documents and queries, so that only the system can differ when it is asked again.
 """
@@ -40,7 +40,7 @@ SHOWN_QUERIES, SHOWN_DOCUMENTS = 10, 3
 
 @dataclass(frozen=True)
 class ChangedAnswer:
-    """A query whose answer differs from the one in the canary file."""
+    """A query whose answer differs from the answer in the canary file."""
 
     query: str
     text: str
@@ -69,12 +69,11 @@ class CanaryCheck:
 
     @property
     def outcome(self) -> Outcome:
-        """Return "fail" if any answer changed."""
+        """ "fail" if any answer changed, else "pass"."""
         return "fail" if self.changed else "pass"
 
 
-def canary_tables(checks: Sequence[CanaryCheck]) -> tuple[Table, ...]:
-    """Return a sentence on each system, and the first queries whose answers differ."""
+def _canary_tables(checks: Sequence[CanaryCheck]) -> tuple[Table, ...]:
     tables = []
     for one in checks:
         asked = counted(one.queries, "query", "queries")
@@ -99,7 +98,7 @@ def canary_tables(checks: Sequence[CanaryCheck]) -> tuple[Table, ...]:
 
 
 CANARIES = ResultKind(
-    "canary", CanaryCheck, canary_tables, parts="changed", outcome=lambda check: check.outcome
+    "canary", CanaryCheck, _canary_tables, parts="changed", outcome=lambda check: check.outcome
 )
 
 
@@ -112,10 +111,11 @@ def make_canary(
     queries: int = 20,
     k: int = 10,
 ) -> Path:
-    """Write the answers of a system to a few queries on a few documents, with their texts; return the file.
+    """Write a system's answers to some queries on some documents, with their texts, to a file; return the
+    path.
 
-    Answers and vectors stored on this machine are not used. Raises BadValue for numbers below 1, and the WeirErrors of
-    loading, indexing and searching.
+    Answers and vectors stored on this machine are not used. Raises BadValue for numbers below 1, and the
+    WeirErrors of loading, indexing and searching.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
@@ -144,12 +144,13 @@ def make_canary(
 
 @checked
 def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> ResultSet[CanaryCheck]:
-    """Ask a system the queries of a canary file again and compare the answers: `weir study canary`.
+    """Ask a system the queries of a canary file again, and return how its answers differ (`weir study
+    canary`).
 
-    The result is false if an answer changed. Raises FormatError for a file of another kind, and the WeirErrors of
-    indexing and searching.
+    The result is false if an answer changed. Raises FormatError for a file of another kind, and the
+    WeirErrors of indexing and searching.
 
-    canary: a file of `make_canary`.
+    canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.
     """
     record = _read(path_of(canary))
@@ -170,13 +171,11 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
 
 
 def _tied(old: Mapping[str, float], new: Mapping[str, float], allowed: float) -> bool:
-    """Return whether two orders differ only among documents whose scores differ by `allowed` or less."""
     pairs = zip(old.values(), new.values(), strict=False)
     return old.keys() == new.keys() and all(abs(a - b) <= allowed for a, b in pairs)
 
 
 def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dict[str, float]]:
-    """Search with a system, without stored answers; return {query: {document: score}}."""
     corpus, queries = Corpus.of(texts["documents"]), Queries.of(texts["queries"])
     with temporary_folder("canary") as folder:
         context = Context(folder / "index", reuse=False)
@@ -184,7 +183,6 @@ def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the record in a canary file; raises FormatError for a file of another kind."""
     record = read_json(path)
     wanted = {"system": str, "k": int, "documents": dict, "queries": dict, "answers": dict, "weir": str}
     if not isinstance(record, dict) or any(

@@ -1,4 +1,7 @@
-"""Which of several systems is best, while queries are being judged: `weir judge --until-decided`, `weir open POOL`."""
+"""Which of several systems is best, decided while queries are being judged.
+
+For `weir judge --until-decided` and `weir open POOL`.
+"""
 
 from __future__ import annotations
 
@@ -80,13 +83,13 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best system, and after how many queries that was certain, if it is.
+    """Return the best of several systems by the queries judged so far, and whether and when that became
+    certain.
 
-    values: float64[systems, n] within 0..1, columns in the order in which the queries were drawn.
-    queries: number of all queries; n of them are judged.
+    values: float64[systems, n] within 0..1, queries in the random order in which they are judged.
+    queries: number of all queries, of which n are judged.
     margin: how much better than the best another system may still be.
-    level: probability that no other system than the best is ever called best.
-
+    level: probability that at no time a system is called best that is not.
     Raises BadValue for fewer than two systems or no query, and for a measure without a direction.
     """
     way, (count, n) = direction(measure), values.shape
@@ -125,16 +128,16 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return the decision by the labels so far; None as long as no query is judged.
-
-    Queries count in drawn order, up to the first that is not judged completely, so that grades and the speed of judges
-    do not decide which queries count.
+    """Return the decision by the labels so far; None while no query counts.
 
     subject: rankings and earlier judgments.
     new: labels so far, in addition to those judgments, or None.
     open_queries: queries that are not judged completely.
+    margin: how much better than the best another system may still be.
 
-    Raises as `decide`.
+    Queries count in their random order, up to the first that is not judged completely, so that grades and the
+    speed of judges do not decide which queries count. Raises BadValue for fewer than two systems, and for a
+    measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

@@ -1,14 +1,14 @@
-"""Rules for documents that are forbidden, out of date or superseded, and measures of rankings that return them.
+"""Rules on documents that are forbidden, out of date or superseded, and measures of rankings that return
+them.
 
-The rules stand in `document-rules.tsv` beside the judgments, and are joined with a run as judgments are
-(`Qrels.beside`), so that measures stay functions of the join.
+The rules stand in `document-rules.tsv` beside the judgments, and are joined with a run as judgments are.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,14 +19,18 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.results import ResultKind
+from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
+from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, FormatError
 from weir.files.beside import RULES_FILE
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 from weir.measures.measure import measure
+from weir.stats.score_rows import never_note
 
 HEAD = ("rule", "document", "for", "value")
 EVERYONE = "*"
@@ -40,7 +44,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The documents of a ranking that some rule names, sorted by query, then rank."""
+    """The documents of a ranking to which a rule applies, sorted by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -58,7 +62,7 @@ class JoinedRules:
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """Rules for documents: for whom each is forbidden, when it is valid, and its successor."""
+    """The rules of a collection: for whom a document is forbidden, when it is valid, and its successor."""
 
     docs: Ids
     """The D documents that rules name."""
@@ -78,7 +82,7 @@ class DocumentRules:
     """Hash of the file."""
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run that some rule names; raises BadValue for a run without identifiers."""
+        """Return the documents of a run to which a rule applies; raises BadValue for a run without identifiers."""
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)
@@ -141,20 +145,20 @@ def with_document_rules(qrels: object, path: str | Path) -> Qrels:
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.
-    Raises as `read_document_rules`.
+
+    Raises FormatError, with the line, for an invalid or contradictory rule.
     """
     judgments = qrels_from(qrels)
     return replace(judgments, beside=read_document_rules(path_of(path), judgments))
 
 
 def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
-    """Read tab-separated rules with the header `rule document for value`.
+    """Return the rules in a tab-separated file with the header `rule document for value`.
 
-    forbidden DOCUMENT for WHOM; superseded DOCUMENT by the value; valid-from, valid-until DOCUMENT the value, a date or
-    time; asked: a query, or all, at the value; is: a query has a user or belongs to a group, the value.
-
-    Raises FormatError, with the line, for anything else, for rules that contradict each other, for a user or group of
-    no query, and where documents are valid for a time and a judged query has none.
+    forbidden DOCUMENT for WHOM; superseded DOCUMENT by the value; valid-from and valid-until DOCUMENT the
+    value, a date or time; asked: a query, or all, at the value; is: a query's user or group, the value.
+    Raises FormatError, with the line, for anything else, for rules that contradict each other, for a user or
+    group without a query, and if documents are valid for a time only and a judged query has no time.
     """
     try:
         text = read_bytes(path).decode("utf-8")
@@ -252,7 +256,10 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 
 
 def _second(path: Path, row: _Row, after: bool = False) -> float:
-    """Return a date or time in seconds since 1970, UTC without a zone; with `after`, the end of that day or moment."""
+    """Return a date or time in seconds since 1970; a time without a zone is in UTC.
+
+    after: return the end of the day, or of the moment.
+    """
     try:
         time = datetime.fromisoformat(row.value)
     except ValueError:
@@ -285,11 +292,73 @@ def _check(
 
 
 # ----------
+# Which documents break them.
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A document among the first of a query that breaks a rule."""
+
+    query: str
+    document: str
+    rank: int
+    rule: str
+    """forbidden, stale or superseded; as the measures Leak, Stale and Superseded have it."""
+
+
+@dataclass(frozen=True)
+class RuleBreaches:
+    """The documents among the first k of a system's rankings that break a rule."""
+
+    dataset: str
+    system: str
+    k: int
+    queries: int
+    breaches: tuple[Breach, ...]
+    """By rule, then query, then rank."""
+
+
+RULES = {"forbidden": "Leak", "stale": "Stale", "superseded": "Superseded"}
+"""The measure of each rule."""
+SHOWN_BREACHES = 10
+
+
+def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
+    """Return the documents within the first k that break a rule; raises BadValue where there are no rules."""
+    first = run.top(k)
+    rules, docs, found = _rules_of(Judged.of(first, qrels)), first.docs, list[Breach]()
+    for rule in RULES:
+        rows = np.flatnonzero(getattr(rules, rule) & (rules.rank <= k))
+        names = qrels.queries.take(rules.query[rows]).tolist(), docs.take(rules.doc[rows]).tolist()
+        found += [Breach(*of, rule) for of in zip(*names, rules.rank[rows].tolist(), strict=True)]
+    return tuple(found)
+
+
+def breach_tables(found: Sequence[RuleBreaches]) -> tuple[Table, ...]:
+    """Return how many queries of each system break each rule, with a bound, and the first documents that do."""
+    lines, rows = list[str](), [["system", "rule", "query", "document", "rank"]]
+    for one in found:
+        for rule, name in RULES.items():
+            broken = {each.query for each in one.breaches if each.rule == rule}
+            lines.append(f"{one.system}: {never_note(f'{name}@{one.k}', len(broken), one.queries)}")
+        shown = one.breaches[:SHOWN_BREACHES]
+        rows += [[one.system, each.rule, each.query, each.document, str(each.rank)] for each in shown]
+        if more := len(one.breaches) - len(shown):
+            lines.append(f"{one.system}: {counted(more, 'further document')} not shown; JSON has all")
+    return (*([table_of(rows, right=1, keys=4)] if len(rows) > 1 else []), sentences(*lines))
+
+
+RULE_BREACHES = ResultKind(
+    "rule breaches", RuleBreaches, breach_tables, parts="breaches",
+    outcome=lambda one: "fail" if one.breaches else "pass",
+)  # fmt: skip
+
+
+# ----------
 # Measures.
 
 
-def rules_of(j: Judged) -> JoinedRules:
-    """Return the join with rules of documents; raises BadValue where there are none."""
+def _rules_of(j: Judged) -> JoinedRules:
     if not isinstance(j.beside, JoinedRules):
         raise BadValue(
             f"no rules of documents stand beside these judgments; expected {RULES_FILE} in their folder "
@@ -299,7 +368,7 @@ def rules_of(j: Judged) -> JoinedRules:
 
 
 def _any(j: Judged, k: int | None, which: Callable[[JoinedRules], NDArray[np.bool_]]) -> Float64:
-    rules = rules_of(j)
+    rules = _rules_of(j)
     rows = which(rules) & (True if k is None else rules.rank <= k)
     return (np.bincount(rules.query[rows], minlength=len(j)) > 0).astype(np.float64)
 
@@ -326,7 +395,7 @@ def Stale(j: Judged, *, k: int | None = None) -> Float64:
 
 @measure("Superseded", of="rules", better="less", never=True)
 def Superseded(j: Judged, *, k: int | None = None) -> Float64:
-    """1 if a document within the first k is ranked above all documents that supersede it, or without them, else 0.
+    """1 if a superseded document is among the first k and no document that supersedes it stands above it, else 0.
 
     Successors stand in document-rules.tsv beside the judgments (docs/questions.md); chains are followed. Source: Weir.
     """

@@ -51,9 +51,10 @@ def filters_command(
 ) -> int:
     """Report how much recall a vector search loses under filters.
 
-    Filters that permit ever fewer documents (by lot; near, about the query's topic; far, about another one), those of
-    the queries and of --filter are applied during or after the search: recall of the exact first documents, short
-    answers, loss of a measure, and the setting that reaches --target again.
+    Applies, during or after the search, filters of the queries, of --filter, and made filters that permit
+    ever fewer documents (at random; near, about the query's topic; far, about another topic). Reports recall
+    of the exact first documents, short answers, the loss of a measure, and the setting that reaches --target
+    again.
     """
     with api.progress.Progress(quiet) as progress:
         studies = weir.filters(

@@ -1,13 +1,13 @@
 """How many of the exact nearest permitted documents an approximate search finds, by filter and by setting.
 
-Nothing here asks an index. The exact answer is brute force: every vector is compared, and a document counts as right if
-its score is that of the k-th best permitted one or higher, so that ties cost nothing.
+The exact answer is brute force: every vector is compared, and a document counts as right if its score is at
+least that of the k-th best permitted document, so that ties cost nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, TypeAlias
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from weir.argument_types import named_arguments
 from weir.core.results import ResultKind
-from weir.core.rounding import between, count, counted, percent, score
+from weir.core.rounding import between, count, counted, figure, percent, score
 from weir.core.strings import Float32, Float64, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import parse_measure
 from weir.registry import check_whole
-from weir.stats.resampling import interval
+from weir.stats.resampling import mean_bounds, or_nan
 
 Mask: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["by lot", "near", "far"]
@@ -80,9 +80,13 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which broader and broader filters of a kind permit them, int64[N].
+    """Return all documents in the order in which a filter permits them as it gets broader, int64[N].
 
-    similar: returns the scores of all documents with one of them, float32[N].
+    kind: "by lot" is a random order, "near" begins with the documents nearest to the query's best one, "far"
+        with the documents nearest to a random one of the farther half.
+    scores: float32[N], of all documents for the query.
+    similar: function that returns the similarity of all documents to one of them, float32[N].
+    chance: draws at random.
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -94,7 +98,7 @@ def admission_order(
 
 
 def first_of(order: Int64, share: float) -> Mask:
-    """Return the filter that permits the first `share` of the documents, one at least, bool[N]."""
+    """Return the filter that permits the first `share` of the documents, at least one, bool[N]."""
     mask = np.zeros(len(order), np.bool_)
     mask[order[: max(1, round(share * len(order)))]] = True
     return mask
@@ -103,16 +107,17 @@ def first_of(order: Int64, share: float) -> Mask:
 def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.integer]) -> Int64:
     """Return the k best permitted documents, best first.
 
-    places: int[N], the order of ties.
+    places: int[N], order of documents with equal scores.
     """
     some = np.flatnonzero(permitted)
     return some[np.lexsort((places[some], -scores[some]))[:k]]
 
 
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
-    """Return the share of the exact documents that are found, or others with the score of the last one.
+    """Return the share of the exact best documents that a search found.
 
-    found: permitted documents, no more than `exact`, which has one at least.
+    found: permitted documents, no more than `exact`, which is not empty. A document whose score equals that
+        of the last exact one counts as right.
     """
     return np.count_nonzero(scores[found] >= scores[exact[-1]]) / len(exact)
 
@@ -155,23 +160,40 @@ class FilteredSearch:
     lost_high: float
     judged: int
     """Number of queries with a relevant document among the permitted ones."""
+    p50_ms: float
+    """Median milliseconds of a query, asked alone; NaN where none was timed. A filter applied after the search takes
+    none."""
+    p95_ms: float
+    """95th percentile of the milliseconds."""
 
     @staticmethod
-    def of(name: str, applied: Applied, facts: Float64, lost: Float64, documents: int) -> FilteredSearch:
-        """Return the means over queries.
+    def of(
+        name: str,
+        facts: Mapping[Applied, Float64],
+        lost: Float64,
+        milliseconds: Sequence[Float64],
+        documents: int,
+    ) -> Iterator[FilteredSearch]:
+        """Yield means over queries under one filter, a result for each setting.
 
-        facts: float64[5, queries]: recall, documents permitted, share of the exact best permitted, whether the answer
-            is short, vectors compared.
-        lost: float64[judged queries].
-        documents: number of all.
+        facts: by setting, float64[5, queries]: recall, documents permitted, share of the exact best
+            permitted, 1 for a short answer, vectors compared.
+        lost: float64[settings, judged queries]: nDCG of the exact answer minus that of the answer.
+        milliseconds: by setting, times of queries.
+        documents: number of all documents.
         """
-        recall, permitted, correlation, short, compared = facts.mean(axis=1).tolist()
-        mean = float(lost.mean()) if len(lost) else math.nan
-        return FilteredSearch(
-            name, permitted / documents, permitted, correlation, *applied, len(facts[0]), recall,
-            *interval(facts[0], unit=True), round(short * len(facts[0])), compared, mean,
-            *(interval(lost) if len(lost) else (math.nan, math.nan)), len(lost),
-        )  # fmt: skip
+        recalls = np.array([rows[0] for rows in facts.values()])
+        known = mean_bounds([recalls], unit=np.ones(len(facts), np.bool_))
+        losses = mean_bounds([lost]) if lost.size else np.full((len(facts), 2), np.nan)
+        for at, (applied, rows) in enumerate(facts.items()):
+            recall, permitted, correlation, short, compared = rows.mean(axis=1).tolist()
+            mean = float(lost[at].mean()) if lost.size else math.nan
+            ms = milliseconds[at]
+            yield FilteredSearch(
+                name, permitted / documents, permitted, correlation, *applied, len(rows[0]), recall,
+                *or_nan(known[at].tolist()), round(short * len(rows[0])), compared, mean, *or_nan(losses[at].tolist()),
+                lost.shape[1], *(np.percentile(ms, (50, 95)).tolist() if len(ms) else (math.nan, math.nan)),
+            )  # fmt: skip
 
     @property
     def setting(self) -> str:
@@ -204,7 +226,6 @@ class FilterStudy:
 
 
 def _usual(study: FilterStudy) -> Iterator[tuple[FilteredSearch, FilteredSearch | None]]:
-    """Yield for each filter and time of it the search with the usual setting, and the cheapest that has the target."""
 
     def cost(one: FilteredSearch) -> tuple[float, int, int]:
         return 0.0 if math.isnan(one.compared) else one.compared, one.overfetch, one.effort
@@ -215,13 +236,12 @@ def _usual(study: FilterStudy) -> Iterator[tuple[FilteredSearch, FilteredSearch 
         yield tried[0], tried[0] if tried[0] in reaching else min(reaching, key=cost, default=None)
 
 
-def filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
-    """Return the recall with the usual setting under each filter, and the setting that reaches the target."""
+def _filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
     tables = []
     for one in studies:
         lines = [
             ["filter", "permitted", f"of exact {one.k}", "applied", f"recall@{one.k}", "short", f"{one.measure} lost",
-             "compared", f"{one.target:g} from", "compared"]
+             "compared", "p50, p95 ms", f"{one.target:g} from", "compared"]
         ]  # fmt: skip
         for usual, reached in _usual(one):
             again = ("never", "-") if reached is None else (reached.setting, _compared(reached))
@@ -230,28 +250,31 @@ def filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
             lines.append(
                 [
                     usual.filter, f"{count(usual.permitted)}, {percent(usual.selectivity)}", percent(usual.correlation),
-                    usual.applied, recall, count(usual.short), lost, _compared(usual),
+                    usual.applied, recall, count(usual.short), lost, _compared(usual), _times(usual),
                     *(("usual", "") if reached is usual else again),
                 ]
             )  # fmt: skip
         asked = counted(one.queries, "query", "queries")
         tables += [
             sentences(f"{one.system} on {one.dataset}: {count(one.documents)} documents, {asked}"),
-            table_of(lines, right=7, keys=1, tail=1),
-            sentences(*breaking_sentences(one), *one.remarks),
+            table_of(lines, right=8, keys=1, tail=1),
+            sentences(*_breaking_sentences(one), *one.remarks),
         ]
     return tuple(tables)
 
 
-FILTER_STUDIES = ResultKind("filters", FilterStudy, filter_tables, parts="searches")
+FILTER_STUDIES = ResultKind("filters", FilterStudy, _filter_tables, parts="searches")
 
 
 def _compared(one: FilteredSearch) -> str:
     return "-" if math.isnan(one.compared) else count(one.compared)
 
 
-def breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
-    """Return sentences on the filters under which recall breaks, and under which an exact search costs no more."""
+def _times(one: FilteredSearch) -> str:
+    return "-" if math.isnan(one.p50_ms) else f"{figure(one.p50_ms)}, {figure(one.p95_ms)}"
+
+
+def _breaking_sentences(one: FilterStudy) -> tuple[str, ...]:
     found = list(_usual(one))
     lines = [
         f"without a filter recall@{one.k} is {score(usual.recall)}"

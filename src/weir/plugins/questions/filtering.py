@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,23 +63,24 @@ def filters(
     results: str | Path | None = None,
     progress: Watch | None = None,
 ) -> ResultSet[FilterStudy]:
-    """Measure the recall that filters cost a vector search, applied during or after it: `weir study filters`.
+    """Return the recall that filters cost a vector search, applied during or after it: `weir study filters`.
 
-    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running the parts.
+    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
+    systems.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
-    systems: such as 'dense("minilm", index="HNSW32")'; braces stand for several.
+    systems: such as 'dense("minilm", index="HNSW32")'. Braces stand for several.
     rules: weir.FilterRules.
-    filter: conditions on documents' fields that hold for every query, such as 'lang == "en"', beside filters that are
-        made and those of the queries. Candidates, exclusions and self-matches hold under each.
-    exact: the dense(...) whose vectors decide the exact answer; by default those of the system.
-    results: a results folder, where indexes are read and kept; by default all stay in memory.
+    filter: conditions on documents' fields that hold for every query, such as 'lang == "en"', beside filters
+        that are made and those of the queries. Candidates, exclusions and self-matches hold under each.
+    exact: the dense(...) whose vectors decide the exact answer, by default those of the system.
+    results: a results folder, where indexes are read and kept, by default all stay in memory.
     progress: called with (stage, amount done, total).
     """
     rules, watch = rules or FilterRules(), progress or (lambda stage, done, total: None)
     experiment = Experiment((dataset,), systems, k=rules.k)
     memory, found = MemoryShelf(), []
-    for cell in experiment.cells(Path() if results is None else path_of(results), watch):
+    for cell in experiment.cells(None if results is None else path_of(results), watch):
         shelf: Shelf = memory if results is None else cell.stages
         collection = cell.stages.dataset
         decisive = adapted_to(_exact_of(cell.adapted, exact), collection.name, collection.instruction)
@@ -97,7 +99,6 @@ def _exact_of(system: Retriever, exact: object) -> DenseRetriever:
 
 
 def _vectors_searched(system: Retriever) -> DenseRetriever | None:
-    """Return the exact search of the vectors that a system searches, None if it has none."""
     dense = system if isinstance(system, DenseRetriever) else getattr(system, "dense", None)
     return replace(dense, nearest=None) if isinstance(dense, DenseRetriever) else None
 
@@ -109,12 +110,12 @@ def _vectors_searched(system: Retriever) -> DenseRetriever | None:
 @dataclass(frozen=True, eq=False)
 class _Asker:
     ask: Callable[[int, int, int, Mask | None], tuple[Int64, float]]
-    """Takes the number of a query, a depth, an effort, and a filter to apply meanwhile; returns documents, best first,
-    and the number of vectors compared, NaN if it is not known.
-    """
+    """(query number, depth, effort, filter) -> (documents, best first; vectors compared, NaN if unknown)."""
     efforts: tuple[int, ...] = (0,)
     during: bool = False
     """True if filters can be applied during the search."""
+    together: dict[int, Float64] = field(default_factory=dict)
+    """Milliseconds of queries by depth, of systems that are asked for the answers to all queries together."""
 
 
 def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> _Asker:
@@ -131,15 +132,25 @@ def _any_asker(
     searcher: Searcher, system: Retriever, dataset: Dataset, queries: Queries, context: Context
 ) -> _Asker:
     answers: dict[int, list[Int64]] = {}
+    milliseconds: dict[int, Float64] = {}
 
     def ask(number: int, depth: int, _: int, permitted: Mask | None) -> tuple[Int64, float]:
         if depth not in answers:  # of all queries together
+            before = _service_times(searcher)
             found = rankings(searcher, queries, depth, system, dataset.name, context)
+            after = _service_times(searcher)
+            new = [after[way][len(before.get(way, ())) :] for way in after]
+            milliseconds[depth] = np.concatenate([np.empty(0), *new])
             run = renumbered(found, dataset.corpus)
             answers[depth] = np.split(run.doc.astype(np.int64), run.ptr[1:-1])
         return answers[depth][number], np.nan
 
-    return _Asker(ask)
+    return _Asker(ask, together=milliseconds)
+
+
+def _service_times(searcher: Searcher) -> dict[tuple[int, int], list[float]]:
+    services = enumerate(searcher.costs().services)  # each with requests in so many threads
+    return {(n, at): list(times) for n, use in services for at, times in use.milliseconds.items()}
 
 
 # ----------
@@ -148,13 +159,10 @@ def _any_asker(
 
 @dataclass(frozen=True, eq=False)
 class _Vectors:
-    """The vectors that decide the exact answer."""
-
     rows: VectorSource
     queries: Float32
 
     def scores(self, vector: Float32) -> Float32:
-        """Return the scores of all documents, float32[N]."""
         scores = np.empty(len(self.rows), np.float32)
         for start in range(0, len(scores), BLOCK_VECTORS):
             block = self.rows.block(start, min(start + BLOCK_VECTORS, len(scores)))
@@ -163,26 +171,23 @@ class _Vectors:
         return scores
 
     def of_one_length(self) -> bool:
-        """Return whether all vectors of documents have length 1, so that every distance orders them alike."""
         starts = range(0, len(self.rows), BLOCK_VECTORS)
         blocks = (self.rows.block(start, min(start + BLOCK_VECTORS, len(self.rows))) for start in starts)
         return all(np.allclose(np.linalg.norm(block, axis=1), 1, atol=1e-3) for block in blocks)
 
     def similar(self, document: int) -> Float32:
-        """Return the scores of all documents with one of them, float32[N]."""
         return self.scores(self.rows.take(np.array([document]))[0])
 
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """Results collected under a group of filters, query by query."""
-
     numbers: list[int] = field(default_factory=list)
     """Of the queries."""
     exact: list[Int64] = field(default_factory=list)
     answers: dict[Applied, list[Int64]] = field(default_factory=lambda: defaultdict(list))
     facts: dict[Applied, list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
     """As `FilteredSearch.of` takes them."""
+    milliseconds: dict[Applied, list[float]] = field(default_factory=lambda: defaultdict(list))
     judged: list[Int64] = field(default_factory=list)
     """Rows of the judgments of permitted documents, of queries with a relevant one."""
 
@@ -238,7 +243,7 @@ def _studied(
         rows = np.arange(*(qrels.ptr[of[number] : of[number] + 2] if of[number] >= 0 else (0, 0)))
         rows = rows[judged[rows] >= 0]
         after = {
-            ("after", effort, times): asker.ask(number, min(k * times, len(corpus)), effort, None)
+            ("after", effort, times): _timed(asker, number, min(k * times, len(corpus)), effort, None)
             for effort in asker.efforts
             for times in rules.overfetch
         }
@@ -252,23 +257,27 @@ def _studied(
             permitted = rows[mask[judged[rows]]]
             tally.judged.extend([permitted] if (qrels.grade[permitted] > 0).any() else [])
             during = {
-                ("during", effort, 1): asker.ask(number, k, effort, mask)
+                ("during", effort, 1): _timed(asker, number, k, effort, mask)
                 for effort in asker.efforts
                 if asker.during
             }
-            for setting, (docs, compared) in (during | after).items():
+            for setting, (docs, compared, ms) in (during | after).items():
                 answer = docs[mask[docs]]
                 if own:  # dense(index=...) scores anew what the index finds
                     answer = answer[np.lexsort((places[answer], -scores[answer]))]
                 tally.answers[setting].append(answer[:k])
                 recall, short = recall_of(answer[:k], scores, best), len(answer) < len(best)
                 tally.facts[setting].append((recall, mask.sum(), mask[unfiltered].mean(), short, compared))
-    searches = []
+                tally.milliseconds[setting].append(ms)
+    searches = list[FilteredSearch]()
     for (name, _), tally in tallies.items():
-        for setting, facts in tally.facts.items():
-            lost = _lost(dataset, queries.ids, tally, setting, rules)
-            made = FilteredSearch.of(name, setting, np.array(facts, np.float64).T, lost, len(corpus))
-            searches.append(made)
+        facts = {setting: np.array(rows, np.float64).T for setting, rows in tally.facts.items()}
+        times = [
+            asker.together.get(min(k * setting[2], len(corpus)), np.array(ms))
+            for setting, ms in tally.milliseconds.items()
+        ]
+        lost = _lost(dataset, queries.ids, tally, rules)
+        searches += FilteredSearch.of(name, facts, lost, times, len(corpus))
     remarks = [f"exact: all vectors of {exact} compared in double, of equal scores any counts"]
     remarks += [] if asker.during else [f"{system} is asked without filters, which are applied after it"]
     return FilterStudy(
@@ -285,7 +294,6 @@ def _groups(
     fixed: Mapping[str, Mask],
     rules: FilterRules,
 ) -> Iterator[tuple[tuple[str, int], Mask]]:
-    """Yield ((name, number of the selectivity), filter) of each filter of a query."""
     for kind in KINDS:
         order = admission_order(kind, scores, vectors.similar, np.random.default_rng((rules.seed, number)))
         for at, share in enumerate(rules.selectivity):
@@ -301,7 +309,6 @@ def _groups(
 
 
 def _allowed(number: int, queries: Queries, dataset: Dataset) -> Mask:
-    """Return the documents that candidates, exclusions and the collection's self-matches leave a query, bool[N]."""
     ids, allowed = dataset.corpus.ids, np.ones(len(dataset.corpus), np.bool_)
     for name, lists in [] if queries.metadata is None else queries.metadata.lists():  # candidates come first
         some = lists.take(np.array([number])).codes_in(ids)
@@ -314,17 +321,24 @@ def _allowed(number: int, queries: Queries, dataset: Dataset) -> Mask:
     return allowed
 
 
-def _lost(dataset: Dataset, ids: Ids, tally: _Tally, setting: Applied, rules: FilterRules) -> Float64:
-    """Return the loss of the measure for each query with a relevant permitted document, float64[judged queries]."""
+def _timed(
+    asker: _Asker, number: int, depth: int, effort: int, permitted: Mask | None
+) -> tuple[Int64, float, float]:
+    started = time.perf_counter()
+    docs, compared = asker.ask(number, depth, effort, permitted)
+    return docs, compared, 1000 * (time.perf_counter() - started)
+
+
+def _lost(dataset: Dataset, ids: Ids, tally: _Tally, rules: FilterRules) -> Float64:
     if not tally.judged:
-        return np.zeros(0)
+        return np.zeros((len(tally.answers), 0))
     kept = np.zeros(len(dataset.qrels.doc), np.bool_)
     kept[np.concatenate(tally.judged)] = True
     left, values = dataset.qrels.of_rows(kept), []
-    for answers in (tally.exact, tally.answers[setting]):
+    for answers in (tally.exact, *tally.answers.values()):
         lengths = [len(docs) for docs in answers]
         query, doc = np.repeat(tally.numbers, lengths), np.concatenate(answers).astype(np.int32)
         order = np.concatenate([-np.arange(length, dtype=np.float64) for length in lengths])
         run = Run.from_columns(ids, dataset.corpus.ids, query.astype(np.int32), doc, order, Named("found"))
         values.append(score_run(left, run, rules.measure).values[0])
-    return np.asarray(values[0] - values[1])
+    return np.array([values[0] - of for of in values[1:]])

@@ -55,7 +55,7 @@ def with_fit(command: click.Command) -> click.Command:
     assert place is not None
 
     @wraps(plain)
-    def call(**values: object) -> object:
+    def fit_or_audit(**values: object) -> object:
         context = click.get_current_context()
         typed = {name for name in values if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
         mine = {name: values.pop(name) for name in own if name is not None}
@@ -72,5 +72,5 @@ def with_fit(command: click.Command) -> click.Command:
 
     help_text = f"{command.help}\n\n    With --fit the exit code is 0 for fit and 1 for unfit."
     return click.Command(
-        command.name, params=[*command.params, *fit_options.params], callback=call, help=help_text
+        command.name, params=[*command.params, *fit_options.params], callback=fit_or_audit, help=help_text
     )

@@ -1,4 +1,4 @@
-"""Decide if queries and judgments can show a change of systems, and give reasons if not: `weir audit --fit`."""
+"""Whether queries and judgments can show a change of systems, with reasons if not: `weir audit --fit`."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ from weir.stats.significance import deviation_of, exact_mean
 from weir.systems import system
 from weir.systems.composite import adapted_to, indexed, rankings
 from weir.systems.expression import parse_system
-from weir.systems.protocol import Context, Retriever, Searcher
+from weir.systems.protocol import Context, Retriever
 
 CHANGE = 0.02
 MEASURES = ("nDCG@10", "R@10", "RR@10")
 """Default measures; the first decides."""
 LEXICAL_SYSTEMS = ("bm25", "bm25(b=0.0)", "rm3")
-"""Systems to run if there are fewer than two rankings; their differences show how much differences vary."""
+"""Systems to run too if there are fewer than two rankings and systems; their differences show how much differences
+vary."""
 DEPTH = 100
 """Number of documents that a system is asked for."""
 FEWEST_SIGNS = 6
@@ -103,20 +104,20 @@ class MeasureFitness:
 
     @property
     def shows_change(self) -> bool:
-        """Return True if these queries show the change by this measure."""
+        """True if these queries can show the change by this measure."""
         return (
             self.detectable <= self.change and not self.is_saturated and not self.within_noise > self.change
         )
 
     @property
     def is_saturated(self) -> bool:
-        """Return True if the best system is too near to the ceiling."""
+        """True if the best system is too near to the best possible mean to show the change."""
         return saturated(self.mean, self.ceiling, self.at_ceiling, self.change)
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """The verdict if queries and judgments can show a change of systems, with the reasons if not."""
+    """Whether queries and judgments can show a change of systems, with the reasons if not."""
 
     subject: str
     change: float
@@ -128,7 +129,7 @@ class Fitness:
 
     @property
     def verdict(self) -> str:
-        """Return fit or unfit."""
+        """ "fit" or "unfit"."""
         return "unfit" if self.faults else "fit"
 
 
@@ -136,17 +137,13 @@ class Fitness:
 # What a measure can show.
 
 
-def measure_fitness(
+def _measure_fitness(
     joins: dict[str, Judged],
     qrels: Qrels,
     measure: Measure,
     change: float,
     noises: Sequence[SystemNoise] = (),
 ) -> MeasureFitness:
-    """Return the differences that a measure can show, by joins of rankings with judgments.
-
-    noises: noise of repeated systems; the largest of this measure counts.
-    """
     values, name = {system: _values(joined, measure) for system, joined in joins.items()}, str(measure)
     way = direction(name)
     known = [one for one in noises if one.measure == name]
@@ -157,7 +154,7 @@ def measure_fitness(
     needed = None
     if deviation:
         needed = queries_needed(change, deviation, kurtosis=kurtosis, pilot=queries)
-    top = _values(Judged.of(ideal_run(qrels), qrels), measure)
+    top = _values(Judged.of(_ideal_run(qrels), qrels), measure)
     means = {system: way * float(np.nanmean(of)) for system, of in values.items()}
     best = max(means, key=lambda system: means[system])
     of_top = float(np.nanmean(top))
@@ -187,8 +184,7 @@ def _values(joined: Judged, measure: Measure) -> Float64:
     return np.asarray(scores_of(joined, (measure,)).values[0])
 
 
-def ideal_run(qrels: Qrels) -> Run:
-    """Return the best possible ranking: judged documents by descending grade."""
+def _ideal_run(qrels: Qrels) -> Run:
     return Run.from_columns(
         qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc, qrels.grade.astype(np.float64)
     )
@@ -197,7 +193,6 @@ def ideal_run(qrels: Qrels) -> Run:
 def _middle_pair(
     values: dict[str, Float64], noise: RunNoise | None
 ) -> tuple[float, float, float, tuple[str, str], int]:
-    """Return (smallest detectable difference, deviation, kurtosis, systems, queries) of the median pair."""
     found = []
     queries = 0
     for one, other in list(combinations(values, 2))[:MOST_PAIRS]:
@@ -216,9 +211,11 @@ def _middle_pair(
 
 
 def power_at_ceiling(gaps: Float64) -> float:
-    """Return the probability that a perfect system is found better, in new queries like these.
+    """Return the probability that a perfect system would be found better than this one, in new queries like
+    these.
 
-    gaps: float64[queries], gain of the best possible ranking over the system's; NaN where the measure is undefined.
+    gaps: float64[queries], gain of the best possible ranking over the system's; NaN if the measure is
+        undefined.
     """
     # All differences have one sign, so that the test of all signs finds them from FEWEST_SIGNS on, whatever their size.
     known = gaps[~np.isnan(gaps)]
@@ -231,9 +228,10 @@ def power_at_ceiling(gaps: Float64) -> float:
 
 
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
-    """Return whether a system is too near to the ceiling to show the change.
+    """Return True if a system is too near to the best possible mean (the ceiling) to show the change.
 
-    True if a perfect system would not be found better, or if the change is over half of the distance to the ceiling.
+    That is the case if a perfect system would not be found better, or if the change is over half of the
+    distance to the ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -242,8 +240,7 @@ def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> 
 # Why a set is unfit.
 
 
-def measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[SystemNoise]) -> Iterator[Fault]:
-    """Yield the reasons why the first measure cannot show the change."""
+def _measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[SystemNoise]) -> Iterator[Fault]:
     first = measures[0]
     instead = [one for one in measures[1:] if one.shows_change]
     others = ", ".join(f"{one.measure} (shows {score(one.detectable)})" for one in instead)
@@ -306,28 +303,28 @@ def fitness(
     collection: Places = None,
     progress: Asked | None = None,
 ) -> ResultSet[Fitness]:
-    """Return whether queries and judgments can show a change of systems, with reasons if not: `weir audit --fit`.
+    """Return whether queries and judgments can show a change of systems, with reasons if not: `weir audit
+    --fit`.
 
-    Raises BadValue for a change that is no number above 0, targets without judgments, and rankings of a single system
-    without documents to run other systems on. Raises the WeirErrors of reading and running.
+    Raises BadValue for a change that is no number above 0, targets without judgments, and rankings of a
+    single system without documents to run other systems on. Raises the WeirErrors of reading and running.
 
     targets: a collection, a results folder, or judgments and run files.
     change: difference of means to be shown.
-    measures: the first decides, the others are alternatives. Defaults: nDCG@10, R@10 and RR@10.
-    systems: run on the collection in addition to the given rankings, and asked for relevant documents by their text.
+    measures: the first decides, the others are alternatives. By default nDCG@10, R@10 and RR@10.
+    systems: systems to run on the collection in addition to the given rankings, and to ask for relevant
+        documents by their text.
     repeats: number of runs of each system, at least 5, to measure its own noise.
     same: the rankings are repeated runs of one system.
-    labels: judgments of the same queries by other judges, whose variance is a component of its own.
+    labels: judgments of the same queries by other judges, whose variance is reported too.
     by: classes of the queries, as `Scores.by` takes them, in addition to the collection's columns.
-    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path} of
-        collections that moved.
+    collection: documents, queries and rules of run files, by name or path. For a results folder {name: path}
+        of collections that moved.
     progress: called with (step, amount done, total).
     """
     if not (change > 0 and math.isfinite(change)):
         raise BadValue(f"the change is {change}; expected a number above 0")
-    parsed = [parse_measure(str(one)) for one in tuple(measures) or MEASURES]
-    if undirected := no_direction_note(map(str, parsed)):
-        raise BadValue(undirected[0])
+    parsed = _parsed(tuple(measures) or MEASURES)
     if same and (systems or repeats):
         raise BadValue(
             "`same` is of rankings that are there, `systems` and `repeats` of systems that are run; give one"
@@ -345,6 +342,25 @@ def fitness(
     )
     found = [_fitness(subject, wanted) for subject in subjects]
     return ResultSet(FITNESSES, tuple(found), tuple(map(Note, left)))
+
+
+def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
+    """Return whether queries and judgments can show a change, measured on the subject's rankings.
+
+    Raises BadValue without judgments, and for a measure of which neither more nor less is better.
+
+    subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
+    measures: the first decides; others are proposed if it cannot show the change.
+    change: difference of means to be shown.
+    """
+    return _fitness(subject, _Wanted(change, _parsed(measures), (), None, False, (), None, lambda *_: None))
+
+
+def _parsed(measures: Iterable[object]) -> list[Measure]:
+    parsed = [parse_measure(str(one)) for one in measures]
+    if undirected := no_direction_note(map(str, parsed)):
+        raise BadValue(undirected[0])
+    return parsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,11 +382,13 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
     runs, again, faults = dict(subject.runs), dict[str, list[Run]](), list[Fault]()
     if wanted.same:
         again["the system"] = list(runs.values())
-    lexical = () if len(runs) > 1 or wanted.same else map(parse_system, LEXICAL_SYSTEMS)
-    for one in wanted.systems or lexical:
-        name, (asked, of_probes) = str(one), _answers(subject, one, wanted)
+    alone = len(runs) + len(wanted.systems) < 2 and not wanted.same  # nothing to differ from
+    lexical = [parse_system(name) for name in LEXICAL_SYSTEMS if alone]
+    for one in dict.fromkeys([*wanted.systems, *lexical]):
+        repeated = wanted.repeats is not None and one in (wanted.systems or lexical)
+        name, (asked, of_probes) = str(one), _answers(subject, one, wanted, repeated)
         runs[name] = asked[0]
-        if wanted.repeats is not None:
+        if repeated:
             again[name] = asked
         faults += not_found(name, of_probes, asked[0], qrels) if of_probes is not None else ()
     whole = replace(subject, runs=runs)
@@ -383,8 +401,8 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
     choosing = {name for fault in chosen for name in fault.examples}
     honest = {name: joined for name, joined in whole.joins.items() if name not in choosing}
     joins = honest if len(honest) > 1 else whole.joins
-    measured = [measure_fitness(joins, qrels, one, wanted.change, noises) for one in wanted.measures]
-    faults = [*measuring_faults(measured, noises), *chosen, *absent_documents(subject), *faults]
+    measured = [_measure_fitness(joins, qrels, one, wanted.change, noises) for one in wanted.measures]
+    faults = [*_measuring_faults(measured, noises), *chosen, *absent_documents(subject), *faults]
     faults += _version_faults(subject)
     if not wanted.same:
         faults += other_documents(subject)
@@ -393,23 +411,24 @@ def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:
     return Fitness(subject.name, wanted.change, tuple(faults), tuple(measured), tuple(noises))
 
 
-def _answers(subject: Subject, given: Retriever, wanted: _Wanted) -> tuple[list[Run], Run | None]:
-    """Return `wanted` rankings of the judged queries by a system, and its answers to the probes."""
+def _answers(
+    subject: Subject, given: Retriever, wanted: _Wanted, repeated: bool
+) -> tuple[list[Run], Run | None]:
     if subject.corpus is None or subject.queries is None:
         raise BadValue(
             f"{subject.name}: {given} is run on documents, and there are none; name two rankings, or the collection"
         )
     queries = subject.judged_queries if subject.asked is None else subject.asked
     adapted = adapted_to(given, subject.name, subject.instruction)
-    times, runs = wanted.repeats or 1, list[Run]()
+    times, runs = (wanted.repeats or 1) if repeated else 1, list[Run]()
     for time in range(times):
         wanted.progress(f"{subject.name}  {given}", time, times)
-        searcher = _made_anew(adapted, subject)
+        searcher = indexed(adapted, subject.corpus, Context(shelf=MemoryShelf(), reuse=False))
         drops = subject.self_match == "drop"
         with silent():
             run = rankings(searcher, queries, DEPTH + drops, adapted, subject.name, Context(reuse=False))
         runs.append(run.without_self() if drops else run)
-    if not wanted.systems:
+    if given not in wanted.systems:
         return runs, None
     asked = Queries.of(probes(subject))
     if not len(asked):
@@ -418,12 +437,7 @@ def _answers(subject: Subject, given: Retriever, wanted: _Wanted) -> tuple[list[
         return runs, rankings(searcher, asked, PROBE_DEPTH, adapted, subject.name, Context(reuse=False))
 
 
-def _made_anew(adapted: Retriever, subject: Subject) -> Searcher:
-    return indexed(adapted, subject.need_corpus(), Context(shelf=MemoryShelf(), reuse=False))
-
-
 def _version_faults(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault where a results folder has rankings of several versions of a collection."""
     if subject.versions:
         yield Fault(
             "other documents",
@@ -452,8 +466,7 @@ def _groupings(subject: Subject, by: object) -> Iterator[QueryGroups]:
 # Tables.
 
 
-def fitness_tables(found: Sequence[Fitness]) -> tuple[Table, ...]:
-    """Return the measures, the faults, and last the verdict."""
+def _fitness_tables(found: Sequence[Fitness]) -> tuple[Table, ...]:
     tables = list[Table]()
     for one in found:
         noisy = not all(math.isnan(row.noise) for row in one.measures)
@@ -482,6 +495,6 @@ def fitness_tables(found: Sequence[Fitness]) -> tuple[Table, ...]:
 
 
 FITNESSES = ResultKind(
-    "fitness", Fitness, fitness_tables, parts="measures",
+    "fitness", Fitness, _fitness_tables, parts="measures",
     outcome=lambda one: "fail" if one.faults else "pass",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Follow relevant documents through the stages of a system, to see where they are lost."""
+"""Relevant documents followed through the stages of a system, to see where they are lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RANKING_KINDS = ("search", "fusion", "rerank")
 
 @dataclass(frozen=True, eq=False)
 class StageRanking:
-    """The documents that leave a stage, for each query."""
+    """The documents that a stage of a system passes on, for each query."""
 
     name: str
     kind: StageKind
@@ -113,7 +113,7 @@ class LeakedDocument:
 
 @dataclass(frozen=True)
 class FunnelStage:
-    """Counts of relevant documents that a stage keeps and loses."""
+    """How many relevant documents a stage passes on and loses."""
 
     branch: str
     """Number of the fused system, such as "2", or "2.1" within a fusion inside it; "" outside fusions."""
@@ -143,7 +143,10 @@ class FunnelStage:
 
 @dataclass(frozen=True)
 class Funnel:
-    """Where a system loses relevant documents: losses of `whole` and the last stage's `left` add up to `relevant`."""
+    """Where a system loses relevant documents, stage by stage.
+
+    The losses of `whole` and the last stage's `left` add up to `relevant`.
+    """
 
     dataset: str
     system: str
@@ -162,12 +165,12 @@ class Funnel:
 
     @property
     def whole(self) -> tuple[FunnelStage, ...]:
-        """Return the stages outside fused systems, which every document passes."""
+        """The stages that every document passes, outside fused systems; all stages if there are none such."""
         return tuple(one for one in self.stages if not one.branch) or self.stages
 
     @property
     def worst(self) -> FunnelStage:
-        """Return the stage in `whole` that loses most; of equal ones the first."""
+        """The stage outside fused systems that loses most, of equal stages the first."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -179,10 +182,11 @@ def funnel_of(
 ) -> Funnel:
     """Return the number of relevant documents after each stage, and the documents that it loses.
 
-    A document is lost at the first stage after which no stage has it. A document lost by a chunker stays lost.
+    A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
+    lost.
 
     stages: first to last.
-    texts: documents and queries; lost documents are shown with the first words of both.
+    texts: documents and queries, to show lost documents with the first words of both.
     Raises BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()
@@ -217,8 +221,6 @@ def funnel_of(
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """The judgments, prepared for counting at each stage."""
-
     qrels: Qrels
     rules: FunnelRules
     measure: Measure
@@ -244,7 +246,6 @@ class _Joined:
         return defined_mean(self.measure.per_query(Judged.of(run, self.qrels)), self.measure)
 
     def forbidden(self, run: Run) -> dict[tuple[str, str], int] | None:
-        """Return {(query, document): rank} of the forbidden documents of a run; None without rules."""
         beside = self.qrels.beside
         rules = None if beside is None else beside.join(run, self.qrels.queries)
         if not isinstance(rules, JoinedRules):
@@ -258,7 +259,6 @@ class _Joined:
         return excerpt(" ".join((text or "").split()), QUERY_CHARACTERS)
 
     def document_texts(self, names: Sequence[str]) -> list[str]:
-        """Return the first words of title and text of each document; "" for unknown documents."""
         texts = [""] * len(names)
         if self.corpus is not None:
             code = self.corpus.ids.codes(names)
@@ -270,7 +270,6 @@ class _Joined:
         return texts
 
     def perfect(self, run: Run, left: Mask) -> Run:
-        """Return the run ordered by grade and cut at k, without relevant documents that are lost."""
         row = judged_rows(run, self.qrels)
         found = row >= 0
         grade, stays = np.zeros(len(run.doc)), np.ones(len(run.doc), np.bool_)
@@ -281,14 +280,14 @@ class _Joined:
 
 
 def judged_rows(run: Run, qrels: Qrels) -> Int64:
-    """Return the row of the run at which each judged document of a query stands, int64[judgments]; -1 for none."""
+    """Return the row of the run that has each judged document of a query, int64[judgments]; -1 if it is not
+    returned."""
     return pair_rows(run, qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc)
 
 
 def _followed(
     stages: Sequence[StageRanking], alive: Mask, joined: _Joined, path: str
 ) -> tuple[list[FunnelStage], Mask]:
-    """Return the counts of consecutive stages, each after its branches, and the judgments left at the end."""
     rows = [judged_rows(stage.run, joined.qrels) for stage in stages]
     passed = [row >= 0 for row in rows]
     beside: list[list[FunnelStage]] = []
@@ -314,7 +313,6 @@ def _followed(
 def _branches(
     stage: StageRanking, entering: Mask, joined: _Joined, path: str
 ) -> tuple[list[FunnelStage], list[Mask]]:
-    """Return the counts of each fused system, and the judgments it leaves; [] for a stage without fusion."""
     followed = [
         _followed(branch, entering, joined, f"{path}.{number}".lstrip("."))
         for number, branch in enumerate(stage.branches, 1)
@@ -350,7 +348,6 @@ def _line(
 
 
 def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[LostDocument]:
-    """Yield the documents of some judgments, highest grade first, then best earlier rank."""
     qrels = joined.qrels
     last = ranks[-1][rows] if ranks else np.zeros(len(rows), np.int64)
     rows = rows[np.lexsort((rows, np.where(last > 0, last, np.iinfo(np.int64).max), -qrels.grade[rows]))]
@@ -363,7 +360,6 @@ def _losses(rows: Int64, ranks: Sequence[Int64], joined: _Joined) -> Iterator[Lo
 
 
 def _leaks(stages: Sequence[StageRanking], joined: _Joined) -> Iterator[LeakedDocument]:
-    """Yield the forbidden documents of the last stage, with the searches that rank them."""
     answered = joined.forbidden(stages[-1].run) or {}
     if not answered:
         return
@@ -389,8 +385,7 @@ SHOWN_LOSSES = 5
 """Number of lost documents shown for each stage."""
 
 
-def funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple[Table, ...]:
-    """Return the stages of each funnel, then the first `show` documents that each stage outside fusions loses."""
+def _funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple[Table, ...]:
     tables = []
     for one in funnels:
         tables += [stages_table(one), sentences(verdict(one))]
@@ -414,7 +409,7 @@ def funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple[
                 for leak in one.leaks[: max(show, 1)]
             ]
             head = ["query", "forbidden document", "rank", "let through by", "text"]
-            tables.append(table_of([head, *lines], right=1, tail=2, keys=2, title=leak_sentence(one)))
+            tables.append(table_of([head, *lines], right=1, tail=2, keys=2, title=_leak_sentence(one)))
         tables += [sentences(*(f"note: {note}" for note in one.notes))] if one.notes else []
     return tuple(tables)
 
@@ -448,8 +443,7 @@ def stages_table(funnel: Funnel) -> Table:
     return table_of(lines, right=None, title=f"{where}: {relevant}".removeprefix(": "))
 
 
-def leak_sentence(funnel: Funnel) -> str:
-    """Return how many forbidden documents are among the answers."""
+def _leak_sentence(funnel: Funnel) -> str:
     queries = len({leak.query for leak in funnel.leaks})
     documents = counted(len(funnel.leaks), "forbidden document")
     return f"{documents} in the answers to {counted(queries, 'query', 'queries')}"
@@ -472,4 +466,4 @@ def verdict(funnel: Funnel) -> str:
     return f"{rest}; most are lost at {worst.name}: {part}{tail}"
 
 
-FUNNELS = ResultKind("funnel", Funnel, funnel_tables, parts="stages")
+FUNNELS = ResultKind("funnel", Funnel, _funnel_tables, parts="stages")

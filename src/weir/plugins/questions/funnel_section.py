@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from weir.api.result_set import ResultSet
 from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.core.short_names import short_names
+from weir.core.tables import Table
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
 from weir.experiment.results import ResultCell
@@ -16,7 +18,7 @@ from weir.experiment.stages import record_of
 from weir.measures.measure import direction, parse_measure
 from weir.plugins.questions.funnel import FUNNELS, Funnel, FunnelRules, funnel_of, stages_table, verdict
 from weir.plugins.questions.system_stages import COMPOSED, stages_on
-from weir.plugins.report.sections import Section
+from weir.plugins.report.sections import MOST_QUERIES, Section, chosen_clause
 from weir.plugins.report.study import RUN_BYTES, Study
 from weir.systems.composite import adapted_to
 from weir.systems.expression import parse_system
@@ -24,39 +26,30 @@ from weir.systems.protocol import Retriever
 
 MOST_FUNNELS = 6
 """Largest number of systems with a funnel in a report."""
+TELLING = ("stage", "relevant left", "lost here", "at best")
+"""Columns of a table of stages that say where documents are lost."""
 ANSWER_DEPTH = 10
 """Number of documents of an answer if the first measure has no cut-off."""
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the funnels of composed systems on the largest collection on this machine, from stored rankings.
+    """Return the section on the stages at which composed systems lose relevant documents, on the largest
+    collection.
 
-    None if there is no such system, or if the folder lacks the rankings of its stages.
+    It is computed from stored rankings. None if there is no such system, or if the folder lacks the stages'
+    rankings.
     """
     here = [name for name in study.datasets if name in study.collections]
     if not here:
         return None
     dataset = max(here, key=study.query_count)
     cells = [cell for cell in study.cells if cell.dataset == dataset]
-    if sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*")) > RUN_BYTES:
-        return None
-    found, failed = list[Funnel](), list[str]()
-    for cell in cells:
-        name = study.short_name(cell.label)
-        try:
-            one = kept_funnel(cell, study.collections[dataset], _rules(study.measures[0]))
-        except WeirError as error:  # a part is not known here, or its rankings are not kept
-            failed.append(f"{name} is not followed: {error}.")
-            continue
-        if one is not None:
-            found.append(replace(one, system=name, dataset=dataset))
+    found, failed = collection_funnels(cells, study.collections[dataset], study.measures[0], study.short_name)
     if not found:
         return None
-    found, more = found[:MOST_FUNNELS], found[MOST_FUNNELS:]
-    if more:
-        failed.append(f"Not shown: {', '.join(one.system for one in more)}; weir study funnel shows each.")
     lead = (
-        "How many relevant documents are left after each stage of a system. Share: on average over queries, with its "
+        f"On {dataset}{chosen_clause(study, MOST_QUERIES)}: how many relevant documents are left after each "
+        "stage of a system. Share: on average over queries, with its "
         "interval. Lost here: by this stage. At best: the score of a perfect re-ranker of what leaves the stage. Lines "
         "1:, 2: ... are the systems that are fused, and only here is what none of the others finds."
     )
@@ -68,10 +61,47 @@ def funnel_section(study: Study) -> Section | None:
         "Where relevant documents are lost",
         lead,
         (),
-        tuple(map(stages_table, shown)),
+        tuple(_telling_first(stages_table(one)) for one in shown),
         notes,
         records=records,
     )
+
+
+def _telling_first(table: Table) -> Table:
+    """Return a table of stages with the columns first that a narrow screen must not hide."""
+    names = list(table.header)
+    first = [names.index(name) for name in TELLING if name in names]
+    order = [*first, *(n for n in range(len(names)) if n not in first)]
+    rows = tuple(tuple(row[n] for n in order) for row in table.rows)
+    return replace(table, header=tuple(names[n] for n in order), rows=rows, narrow=())
+
+
+def collection_funnels(
+    cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
+) -> tuple[list[Funnel], list[str]]:
+    """Return how a collection's composed systems lose relevant documents, and sentences on systems that
+    cannot be studied.
+
+    measure: "" for the usual one.
+    called: function that returns the short name of a system, by its label.
+    """
+    size = sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*"))
+    if size > RUN_BYTES:
+        return [], [f"Rankings of {size / 1e9:.1f} GB are not read here; weir study funnel follows them."]
+    found, failed = list[Funnel](), list[str]()
+    for cell in cells:
+        name = called(cell.label)
+        try:
+            one = _kept_funnel(cell, dataset, _rules(measure))
+        except WeirError as error:  # a part is not known here, or its rankings are not kept
+            failed.append(f"{name} is not followed: {error}.")
+            continue
+        if one is not None:
+            found.append(replace(one, system=name, dataset=cell.dataset))
+    found, more = found[:MOST_FUNNELS], found[MOST_FUNNELS:]
+    if more:
+        failed.append(f"Not shown: {', '.join(one.system for one in more)}; weir study funnel shows each.")
+    return found, failed
 
 
 def _with_short_stages(funnel: Funnel) -> Funnel:
@@ -81,17 +111,15 @@ def _with_short_stages(funnel: Funnel) -> Funnel:
 
 
 def _rules(measure: str) -> FunnelRules:
+    if not measure:
+        return FunnelRules()
     parsed = parse_measure(measure)
     usable = direction(measure) == 1 and not parsed.by_intent
     k = parsed.cutoff or ANSWER_DEPTH
     return FunnelRules(k=k, measure=measure) if usable else FunnelRules()
 
 
-def kept_funnel(cell: ResultCell, dataset: Dataset, rules: FunnelRules) -> Funnel | None:
-    """Return the funnel of a cell from stored rankings; None for a system of one stage.
-
-    Raises BadValue if a stage's rankings are not stored, and the WeirErrors of reading them.
-    """
+def _kept_funnel(cell: ResultCell, dataset: Dataset, rules: FunnelRules) -> Funnel | None:
     system = parse_system(cell.system)
     if not isinstance(system, COMPOSED):
         return None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class SeenCase:
-    """The values seen at all looks: of a measure, on a dataset or a group of its queries."""
+    """Values of one measure on one dataset, or a group of its queries, collected over all looks so far."""
 
     dataset: str
     group: str
@@ -58,7 +59,7 @@ class SeenCase:
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """Return (dataset, group, measure), by which later looks find the case."""
+        """(dataset, group, measure), by which later looks find the case."""
         return self.dataset, self.group, self.measure
 
 
@@ -97,22 +98,21 @@ class SequentialGate:
     decided: int | None
     """Number of queries at which the verdict was reached; None without one."""
     needed: int | None
-    """Queries that would decide an undecided gate with 80% probability, if further ones are like those seen; None for a
-    decided gate, and if too many are needed."""
+    """Queries that would decide the gate with 80% probability; None for a decided gate, and for too many."""
 
     @property
     def passed(self) -> bool:
-        """Return True if it is certain that the mean dropped by no more than allowed."""
+        """True if it is certain that the mean dropped by no more than allowed."""
         return self.verdict == "pass"
 
     @property
     def harmless(self) -> bool:
-        """Return True if the candidate may pass: all queries must pass, a group must not fail."""
+        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
     def within(self) -> bool:
-        """Return True if the mean dropped by no more than allowed, certain or not."""
+        """True if the observed mean dropped by no more than allowed, whether or not that is certain."""
         return direction(self.measure) * self.difference >= -self.max_drop - VALUE_ROUNDING
 
 
@@ -133,33 +133,37 @@ def gate_sequentially(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> ResultSet[SequentialGate]:
-    """Gate a candidate again and again while queries come in: verdicts hold however often one looks.
-
-    Raises BadValue if a value seen at an earlier look has changed, if rules or cases differ from earlier looks, and for
-    measures outside 0..1; FormatError for a file of another kind; and as `gate`.
+    """Return verdicts of a gate that is asked again whenever more queries are scored; they hold however often
+    one looks.
 
     state: file of the values seen so far, made at the first look; new queries are added.
-    first, second, third, measures, max_drop, confidence, by, common, fetch, conventions, collection, systems: as `gate`
-        takes them. A query seen earlier still counts if it is missing now.
+
+    The other arguments are those of `weir.gate`. A query seen earlier still counts if it is missing now.
+    Raises BadValue if a value seen at an earlier look has changed, if rules or cases differ from earlier
+    looks, and for measures outside 0..1; FormatError for a file of another kind; and the errors of
+    `weir.gate`.
     """
     allowed = gate_rules(max_drop, confidence)
-    pairs = cases_to_gate(
+    compared, told = cases_to_gate(
         (first, second, third), measures, allowed, by, common, fetch, conventions, collection, systems
     )
     path = path_of(state)
     seen = read_seen(path, allowed)
-    cases = look(path, seen, pairs.cases)
-    _write(path, allowed, cases)
+    cases = look(path, seen, compared)
+    fields = {"format": FORMAT, "rules": _rules(allowed), "cases": [asdict(one) for one in cases]}
+    write_text(path, json.dumps(fields, ensure_ascii=False) + "\n")
     notes = [Note(f"{path} keeps what was seen; another candidate takes another file")] if not seen else []
-    return ResultSet(SEQUENTIAL_GATES, tuple(sequential_gates(cases, allowed)), (*pairs.notes, *notes))
+    return ResultSet(SEQUENTIAL_GATES, tuple(sequential_gates(cases, allowed)), (*told, *notes))
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return the cases after a further look; new queries follow in drawn order.
+    """Return the cases after one more look; new queries follow in random order.
 
+    path: the file of earlier looks, which messages name.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1.
+    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1, without a better
+    direction, or of events that must never happen.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:
@@ -217,10 +221,15 @@ def _rules(rules: GateRules) -> dict[str, object]:
     return {"max_drop": rules.max_drop, "drops": dict(rules.drops), "confidence": rules.confidence}
 
 
+def seen_rules(fields: Mapping[str, Any]) -> GateRules:
+    """Return the rules in the fields of a file of values seen so far; raises KeyError and TypeError for another one."""
+    return GateRules(**{name: fields["rules"][name] for name in _rules(GateRules())})
+
+
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
     """Return the cases that earlier looks stored, [] if there is no file.
 
-    Raises FormatError for a file of another kind, BadValue for one of other rules.
+    Raises FormatError for a file of another kind, BadValue for a file of other rules.
     """
     if not path.exists():
         return []
@@ -255,11 +264,6 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
                 f"{path} was begun with {name} {kept.get(name)}, and now it is {value}; another rule takes another file"
             )
     return cases
-
-
-def _write(path: Path, rules: GateRules, cases: Sequence[SeenCase]) -> None:
-    fields = {"format": FORMAT, "rules": _rules(rules), "cases": [asdict(one) for one in cases]}
-    write_text(path, json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 # The verdict.
@@ -308,7 +312,6 @@ def _gate(seen: SeenCase, rules: GateRules, tests: int) -> SequentialGate:
 
 
 def _decided(d: Float64, drop: float, confidence: float, tests: int) -> tuple[int | None, int | None]:
-    """Return the numbers of differences after which a gate passes and fails for the first time."""
     means = np.cumsum(d) / np.arange(1, len(d) + 1)
     failing = np.where(means < -drop - VALUE_ROUNDING, e_values(-d), 0.0)
     enough = 1 / (1 - confidence)
@@ -316,7 +319,6 @@ def _decided(d: Float64, drop: float, confidence: float, tests: int) -> tuple[in
 
 
 def _needed(d: Float64, drop: float, confidence: float, tests: int) -> int | None:
-    """Return the queries that decide four of five simulated futures, which are drawn from the differences seen."""
     most = min(FORESEEN_TIMES * len(d), FORESEEN_QUERIES)
     futures = np.random.default_rng(SEED).choice(d, (FORESEEN_DRAWS, most))
     after = [_decided(np.concatenate([d, future]), drop, confidence, tests) for future in futures]
@@ -330,8 +332,7 @@ def _needed(d: Float64, drop: float, confidence: float, tests: int) -> int | Non
 _INDENT = 6
 
 
-def sequential_tables(gates: Sequence[SequentialGate]) -> tuple[Table, ...]:
-    """Return each gate with its verdict, bounds and e-values."""
+def _sequential_tables(gates: Sequence[SequentialGate]) -> tuple[Table, ...]:
     several = len({one.dataset for one in gates}) > 1
     lines = []
     for one in gates:
@@ -342,7 +343,7 @@ def sequential_tables(gates: Sequence[SequentialGate]) -> tuple[Table, ...]:
     return (sentences(*lines),)
 
 
-def _page(gates: Sequence[SequentialGate]) -> tuple[Table, ...]:
+def _page(gates: Sequence[SequentialGate], bullet: str = "- ") -> tuple[Table, ...]:
     lines = [["dataset", "group", "measure", "verdict", "after", "queries", "looks", "change", "bounds",
               "allowed drop"]]  # fmt: skip
     for one in gates:
@@ -353,7 +354,7 @@ def _page(gates: Sequence[SequentialGate]) -> tuple[Table, ...]:
              *(count(one.looks), change(one.difference), bounds, score(one.max_drop))]
         )  # fmt: skip
     used = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
-    reasons = (f"- {one.measure}{', ' * bool(one.group)}{one.group}: {_reason(one)}" for one in gates)
+    reasons = (f"{bullet}{one.measure}{', ' * bool(one.group)}{one.group}: {_reason(one)}" for one in gates)
     table = table_of(
         [[line[i] for i in used] for line in lines], right=None, keys=3, title="weir gate --sequential"
     )
@@ -397,7 +398,8 @@ def _evidence(value: float) -> str:
 SEQUENTIAL_GATES = ResultKind(
     "sequential gate",
     SequentialGate,
-    sequential_tables,
+    _sequential_tables,
     page=_page,
+    html=lambda gates: _page(gates, ""),
     outcome=lambda one: "pass" if one.harmless else one.verdict,
 )

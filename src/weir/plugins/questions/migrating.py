@@ -1,4 +1,4 @@
-"""The function `weir.migrate`."""
+"""The function `weir.migrate`: an old and a new system, compared without judgments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.core.rounding import part_of
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.subject import Subject
-from weir.datasets.load import Dataset, judged_or_not, load, query_groups
+from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
 from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue
 from weir.files.frames import run_from
@@ -48,23 +48,29 @@ def migrate(
     by: object = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Migration]:
-    """Compare an old and a new system without judgments, and decide by few labels: `weir study migrate`.
+    """Return what changes from an old to a new system, without judgments, and a verdict by few labels: `weir
+    study migrate`.
 
     Raises BadValue for rankings without a common query, if nothing is left to label or `out` exists, and the
     WeirErrors of reading.
 
-    old, new: rankings, like the runs of `weir.evaluate`.
+    old, new: rankings, as `weir.evaluate` takes a run.
     rules: weir.MigrationRules.
-    labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label counts.
+    labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label
+        counts.
     thresholds: scores of the old system, to be mapped to scores of the new one.
     labels: number of documents on the sheet.
-    out: a folder for a sheet of the documents to label next. Default: none.
-    by: groups of queries, as in `weir.evaluate`. Default: their lengths.
-    collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
+    out: a folder for a sheet of the documents to label next, by default none.
+    by: groups of queries, as `Scores.by` takes them, by default by length.
+    collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
     """
     rules = rules or MigrationRules()
     check_whole("labels", labels)
-    dataset = judged_or_not(load(collection)) if isinstance(collection, (str, Path)) else collection
+    dataset = (
+        without_documents(judged_or_not(load(collection)))
+        if isinstance(collection, (str, Path))
+        else collection
+    )
     scoring, known = ScoringRules.of(dataset), labels_of(labelled)
     runs = [scoring.ranked(run_from(one)) for one in two_rankings(old, new, dataset)]
     given = [
@@ -83,10 +89,36 @@ def migrate(
                 f"nothing is left to label: {found.new} is {found.labels.verdict} by the labels so far"
             )
         pool = _next_pairs(before, after, rules, known, labels)
-        corpus, name = None if dataset is None else dataset.corpus, found.dataset or "rankings"
+        corpus = None if dataset is None or dataset.undocumented else dataset.corpus
+        name = found.dataset or "rankings"
         subject = Subject(name, corpus, queries, runs={run.name: run for run in (before, after)})
         write_pool(pool, subject, path_of(out))
-    return ResultSet(MIGRATIONS, (found,), (*scoring.notes, *_idle_labels(found, known)))
+    notes = [*scoring.notes, *_answered_by_one(before, after)]
+    used = found.labels.labels + found.labels.ahead
+    if known is not None and len(known.doc) > used:
+        unasked = (before.queries.codes(known.queries.strings) < 0) & (
+            after.queries.codes(known.queries.strings) < 0
+        )
+        strange = int(unasked[known.query_of_row()].sum())
+        if strange:
+            of_others = part_of(strange, len(known.doc), "labels", "is", "are")
+            notes.append(Note(f"{of_others} of queries that neither ranking answers"))
+        if (idle := len(known.doc) - used - strange) > 0:
+            same = part_of(idle, len(known.doc), "labels", "is", "are")
+            said = f"{same} of documents that weigh the same in both rankings by {found.measure}: not needed"
+            notes.append(Note(said))
+    return ResultSet(MIGRATIONS, (found,), tuple(notes))
+
+
+def _answered_by_one(old: Run, new: Run) -> Iterator[Note]:
+    answering = [run.queries.take(np.flatnonzero(np.diff(run.ptr))) for run in (old, new)]
+    every = len(answering[0]) + int((answering[0].codes(answering[1].strings) < 0).sum())
+    for run, queries in zip((old, new), answering, strict=True):
+        if len(queries) < every:
+            answers = part_of(len(queries), every, "queries", "is", "are")
+            yield Note(
+                f"{run.name}: {answers} answered, and all documents of the others count as gone or new"
+            )
 
 
 def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, most: int) -> JudgingPool:
@@ -106,11 +138,3 @@ def labels_of(sources: Sequence[object]) -> Qrels | None:
         labels = labels_from(labels_given(source))
         merged = labels if merged is None else merge_qrels(merged, labels)
     return merged
-
-
-def _idle_labels(found: Migration, known: Qrels | None) -> Iterator[Note]:
-    """Yield a note on labels of documents that no verdict needs."""
-    used = found.labels.labels + found.labels.ahead
-    if known is not None and len(known.doc) > used:
-        idle = part_of(len(known.doc) - used, len(known.doc), "labels", "is", "are")
-        yield Note(f"{idle} of documents that weigh the same in both rankings by {found.measure}: not needed")

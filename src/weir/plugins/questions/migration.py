@@ -1,8 +1,8 @@
-"""Compare an old and a new system without judgments, and decide between them by few labels.
+"""An old and a new system, compared without judgments, and decided between by few labels.
 
-Only documents with different ranks in both systems can change their difference. They are drawn one by one, each with a
-chance that grows with its possible effect. A confidence sequence, valid at any number of looks, tells after every label
-whether the difference over these queries is settled.
+Only documents with different ranks in both systems can change their difference. They are drawn one by one,
+likelier the larger their possible effect. After every label, a confidence sequence tells whether the
+difference over these queries is settled; it is valid at any number of looks.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
 @named_arguments
 @dataclass(frozen=True)
 class MigrationRules:
-    """Settings of a comparison of two systems without judgments.
+    """Settings of a comparison of two systems in which few documents, drawn one by one, are labelled.
 
-    Raises BadValue for numbers out of range and a measure outside DECOMPOSABLE.
+    Raises BadValue for numbers out of range, and for a measure that is no sum over the first k documents
+    (DECOMPOSABLE).
     """
 
     measure: str = "DCG@10"
@@ -62,7 +63,7 @@ class MigrationRules:
         if measure.name not in DECOMPOSABLE or measure.cutoff is None or measure.condensed or scaled:
             takes = ", ".join(f"{name}@k" for name in DECOMPOSABLE)
             raise BadValue(f"{measure} is no sum over the first k documents; take one of {takes}")
-        if not rank_weights(measure).any():
+        if not _rank_weights(measure).any():
             raise BadValue(
                 f"{measure} gives nothing to a document of grade 1; which grades count is set by rel"
             )
@@ -74,7 +75,7 @@ class MigrationRules:
 
     @property
     def k(self) -> int:
-        """Return the cut-off of the measure."""
+        """The cut-off of the measure."""
         return parse_measure(self.measure).cutoff or 1
 
 
@@ -113,8 +114,6 @@ class ChangedGroup:
 
 @dataclass(frozen=True, eq=False)
 class _FirstDocuments:
-    """The documents among the first k of either system, as pairs of query and document."""
-
     queries: Ids
     docs: Ids
     query: Int32
@@ -138,12 +137,10 @@ class _FirstDocuments:
         return _FirstDocuments(queries, docs, query, doc, *ranks)
 
     def counted(self, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of these pairs of each query, int64[queries]."""
         return np.bincount(self.query[rows], minlength=len(self.queries))
 
 
 def _pair_keys(run: Run, queries: Ids, docs: Ids) -> Int64:
-    """Return a number for the query and the document of each row, int64[n]."""
     keys = _query_codes(run, queries) * max(1, len(docs))
     return keys + docs.codes(run.docs.strings)[run.doc] if len(run.doc) else keys
 
@@ -154,14 +151,12 @@ def _query_codes(run: Run, queries: Ids) -> Int64:
 
 
 def _kept_shares(first: _FirstDocuments) -> Float64:
-    """Return the share of old documents that stay among the first k, float64[queries]; 1 without any document."""
     old, new = first.before > 0, first.after > 0
     before, both, after = first.counted(old), first.counted(old & new), first.counted(new)
     return np.where(before > 0, both / np.maximum(before, 1), np.where(after > 0, 0.0, 1.0))
 
 
 def _changed_queries(first: _FirstDocuments, kept: Float64, texts: Mapping[str, str]) -> list[ChangedQuery]:
-    """Return the queries with other first k documents, or another order of them, fewest kept documents first."""
     found, cuts = [], np.searchsorted(first.query, np.arange(len(first.queries) + 1))
     moved = np.unique(first.query[first.before != first.after]).tolist()
     for query in sorted(moved, key=lambda one: kept[one]):
@@ -184,8 +179,7 @@ WORD_COUNTS = ((1, 2), (3, 5), (6, 10), (11, None))
 """Groups of query lengths in words, (shortest, longest)."""
 
 
-def by_length(queries: Queries) -> QueryGroups:
-    """Return the groups of queries by their number of words."""
+def _by_length(queries: Queries) -> QueryGroups:
     words = np.array([max(1, len(text.split())) for text in queries.text.tolist()], np.int64)
     group = np.searchsorted([low for low, _ in WORD_COUNTS], words, side="right") - 1
     labels = [
@@ -214,7 +208,7 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The documents whose labels can change the difference of two systems, in the order to label them."""
+    """The documents whose labels can change the difference of two systems, in the random order to label them."""
 
     queries: Ids
     docs: Ids
@@ -230,18 +224,18 @@ class ContestedPairs:
         return len(self.query)
 
     def labels(self, qrels: Qrels, rel: float) -> Float64:
-        """Return 1 for a relevant pair, 0 for another judged one, NaN for an unjudged one, float64[pairs]."""
+        """Return 1 for a relevant pair, 0 for one judged otherwise, NaN for an unjudged pair, float64[pairs]."""
         row = pair_rows(qrels, self.queries, self.docs, self.query, self.doc)
         return np.where(row >= 0, np.append(qrels.grade, 0)[row] >= rel, np.nan)
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the documents with different weights in the two rankings, in drawn order."""
+    """Return the documents with different weights in the two rankings, in random order."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
 def _contested(first: _FirstDocuments, rules: MigrationRules) -> ContestedPairs:
-    weights = rank_weights(parse_measure(rules.measure))
+    weights = _rank_weights(parse_measure(rules.measure))
     gain = weights[first.after] - weights[first.before]
     rows = np.flatnonzero(gain)
     before, after = first.before[rows], first.after[rows]
@@ -256,8 +250,12 @@ def _contested(first: _FirstDocuments, rules: MigrationRules) -> ContestedPairs:
     return ContestedPairs(first.queries, first.docs, first.query[rows], first.doc[rows], gain[rows], chance)
 
 
-def rank_weights(measure: Measure) -> Float64:
-    """Return the weight of a relevant document at each rank in a measure that is a sum, float64[k + 1]; 0 at rank 0."""
+def _rank_weights(measure: Measure) -> Float64:
+    """Return the weight that a measure gives to a relevant document at each rank, float64[k + 1]; 0 at rank
+    0.
+
+    The measure must be a sum over documents.
+    """
     k = measure.cutoff or 1
     rank, zeros = np.arange(1, k + 1, dtype=np.int32), np.zeros(k, np.int32)
     each, ptr, ones = np.arange(k, dtype=np.int32), np.arange(k + 1, dtype=np.int64), np.ones(k)
@@ -276,7 +274,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class LabelVerdict:
-    """The verdict of the labels so far on the mean difference of two systems over these queries."""
+    """The conclusion of the labels so far on the mean difference of two systems over these queries."""
 
     labels: int
     """Number of labels in the drawn order, up to the first that is missing."""
@@ -300,10 +298,10 @@ class LabelVerdict:
 def label_verdict(
     pairs: ContestedPairs, relevant: Float64, queries: int, level: float = LEVEL
 ) -> LabelVerdict:
-    """Return the verdict of labels, valid at any number of looks.
+    """Return the verdict of the labels so far, valid at any number of looks.
 
     relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label.
-    queries: number over which the difference is averaged.
+    queries: number of queries over which the difference is averaged.
     """
     missing = np.flatnonzero(np.isnan(relevant))
     known = int(missing[0]) if len(missing) else len(pairs)
@@ -334,7 +332,7 @@ def label_verdict(
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """The sum of a finite population, estimated by draws without replacement with unequal chances."""
+    """The sum of a finite population, estimated by draws without replacement with unequal probabilities."""
 
     sums: Float64
     """float64[draws + 1]: sum of the labelled gains before each draw, and after the last."""
@@ -360,9 +358,10 @@ class _Draws:
         )
 
     def wealth(self, total: float, sign: int) -> Float64:
-        """Return the log of the largest e-value so far against a sum of at most `total` (sign -1: at least).
-
+        """Return after each draw the logarithm of the largest e-value so far against a claim on the sum,
         float64[draws].
+
+        sign: the claim is that the sum is at most `total`, or for -1 at least.
         """
         if not len(self.rest):
             return self.rest
@@ -371,12 +370,15 @@ class _Draws:
         return np.maximum.accumulate(np.log(e_values(np.clip(scaled, -1.0, 1.0))))
 
     def certain(self) -> NDArray[np.bool_]:
-        """Return whether no further label can change the sign after each draw, bool[draws]."""
+        """Return True for draws after which no label can change the sign of the summed difference, bool[draws]."""
         sums, above, below = self.sums[1:], self.above[1:], self.below[1:]
         return (sums + below > TOLERANCE) | (sums + above < -TOLERANCE)
 
     def bounds(self, threshold: float) -> tuple[float, float]:
-        """Return the confidence bounds of the sum at the last draw, by log e-values below the threshold."""
+        """Return the smallest and largest sum that the e-values do not exclude after the last draw.
+
+        threshold: logarithm of the e-value that excludes a sum.
+        """
         least, most = self.sums[-1] + self.below[-1], self.sums[-1] + self.above[-1]
         if not len(self.rest):
             return least, most
@@ -384,7 +386,6 @@ class _Draws:
         return min(low, high), max(low, high)
 
     def _end(self, sign: int, inside: float, outside: float, threshold: float) -> float:
-        """Return the sum nearest to `outside` that is not excluded."""
         if self.wealth(outside, sign)[-1] < threshold:
             return outside
         for _ in range(BISECTIONS):
@@ -395,7 +396,6 @@ class _Draws:
 
 
 def _left_from(values: Float64) -> Float64:
-    """Return the sum of the values from each index on, float64[n + 1]; the last is 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
@@ -423,7 +423,7 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the threshold of the new scores that as many documents reach as reach the old one."""
+    """Return the threshold of the new scores that as many documents reach as reach the old threshold."""
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
     reach = int(before.sum())
@@ -435,7 +435,6 @@ def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> Ma
     scores, query = new.score[order], _query_codes(new, queries)[order]
 
     def reached(times: Float64) -> float:
-        """Return the new threshold for a sample in which each query is repeated `times` times."""
         place = int(np.searchsorted(np.cumsum(times[query]), float(times @ before)))
         return float(scores[min(place, len(scores) - 1)])
 
@@ -493,11 +492,11 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return the changes from the old ranking to the new one, and the verdict of the labels.
+    """Return what changes from the old ranking to the new one, and the verdict of the labels.
 
-    labels: labels of any documents; they count in drawn order.
-    queries: texts of the queries, for groups by length.
-    groups: groups that replace those by length.
+    labels: labels of any documents; they count in the random order.
+    queries: texts of the queries, to group them by length.
+    groups: groups to use instead.
     thresholds: scores of the old system.
 
     Raises BadValue if the runs have no query in common.
@@ -512,7 +511,7 @@ def migration_of(
     other_first = first.counted((first.before == 1) != (first.after == 1)) > 0
     texts = {} if queries is None else dict(zip(queries.ids.tolist(), queries.text.tolist(), strict=True))
     if groups is None and queries is not None:
-        groups = by_length(queries)
+        groups = _by_length(queries)
     known = np.full(len(pairs), np.nan) if labels is None else pairs.labels(labels, rules.rel)
     return Migration(
         "",
@@ -540,11 +539,10 @@ SHOWN_QUERIES, SHOWN_NAMES = 10, 3
 TEXT_CHARACTERS = 60
 
 
-def migration_tables(migrations: Sequence[Migration], show: int = SHOWN_QUERIES) -> tuple[Table, ...]:
-    """Return tables of the changed documents and queries, and the verdict of labels."""
+def _migration_tables(migrations: Sequence[Migration], show: int = SHOWN_QUERIES) -> tuple[Table, ...]:
     tables = []
     for one in migrations:
-        tables.append(sentences(changes_sentence(one)))
+        tables.append(sentences(_changes_sentence(one)))
         if one.groups:
             lines = [
                 ["queries of", "queries", f"other first {one.k}", f"of the old {one.k} kept", "95% interval"]
@@ -573,11 +571,11 @@ def migration_tables(migrations: Sequence[Migration], show: int = SHOWN_QUERIES)
                 for each in shown
             ]
             tables.append(table_of(lines, right=1, tail=1))
-        tables.append(sentences(verdict_sentence(one), *map(threshold_sentence, one.thresholds)))
+        tables.append(sentences(_verdict_sentence(one), *map(_threshold_sentence, one.thresholds)))
     return tuple(tables)
 
 
-MIGRATIONS = ResultKind("migration", Migration, migration_tables, parts="changed")
+MIGRATIONS = ResultKind("migration", Migration, _migration_tables, parts="changed")
 
 
 def _names(names: Sequence[str]) -> str:
@@ -585,8 +583,7 @@ def _names(names: Sequence[str]) -> str:
     return (", ".join(names[:SHOWN_NAMES]) or "-") + (f", {more} more" if more > 0 else "")
 
 
-def changes_sentence(one: Migration) -> str:
-    """Return a sentence on how many queries change."""
+def _changes_sentence(one: Migration) -> str:
     where = f" on {one.dataset}" if one.dataset else ""
     return (
         f"{one.old} to {one.new}{where}: of {counted(one.queries, 'query', 'queries')} "
@@ -596,8 +593,7 @@ def changes_sentence(one: Migration) -> str:
     )
 
 
-def verdict_sentence(one: Migration) -> str:
-    """Return the verdict of the labels as a sentence."""
+def _verdict_sentence(one: Migration) -> str:
     found, whole = one.labels, counted(one.labels.contested, "label")
     bounds = f"{one.measure} {change(found.low)} to {change(found.high)}"
     if not found.contested:
@@ -621,8 +617,7 @@ def verdict_sentence(one: Migration) -> str:
     )
 
 
-def threshold_sentence(one: MappedThreshold) -> str:
-    """Return a sentence on a threshold and its counterpart."""
+def _threshold_sentence(one: MappedThreshold) -> str:
     if one.reason:
         return f"threshold {exact(one.old)}: {one.reason}"
     ends = between(one.low, one.high, lambda value: f"{value:.4g}")

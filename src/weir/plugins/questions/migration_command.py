@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +26,15 @@ from weir.cli.options import (
     system_names,
 )
 from weir.cli.terminal import present, say
-from weir.files.atomic import temporary_folder
+from weir.errors import FormatError
+from weir.files.atomic import temporary_folder, write_text
 
 DEPTH = 100
 """Number of documents that systems return for each query."""
 
 
 @click.command("migrate")
-@click.argument("rankings", metavar="[OLD NEW]", nargs=-1, type=NAME)
+@click.argument("given_files", metavar="[OLD NEW | QUERIES]", nargs=-1, type=NAME)
 @click.option("-s", "--system", "systems", multiple=True, shell_complete=system_names,
               help="The old system, then the new one, to run on the collection.")  # fmt: skip
 @options("weir.plugins.questions.migrating.migrate", "collection labelled thresholds labels out by",
@@ -47,7 +50,7 @@ DEPTH = 100
 @forms("json", "csv", "markdown")
 @quiet_option
 def migrate_command(
-    rankings: tuple[str, ...],
+    given_files: tuple[str, ...],
     systems: tuple[str, ...],
     given: Given,
     rules: Given,
@@ -56,18 +59,26 @@ def migrate_command(
     form: str | None,
     quiet: bool,
 ) -> int:
-    """Report what changes from an old system to a new one, without judgments.
+    """Report the changes from an old system to a new one, without judgments.
 
-    OLD, NEW: rankings as weir compare takes them, or -s OLD -s NEW with -d, a collection that needs no judgments: how
-    many queries change their first documents, which and where. -o writes a sheet of the documents whose labels decide
-    which system is better for these queries; with --labelled the verdict, and how likely it is wrong, valid however
-    often one looks. --threshold carries a score over which answers are shown from the old scores to the new ones.
+    OLD, NEW: rankings as weir compare takes them, or -s OLD -s NEW with -d, a collection that needs no
+    judgments. QUERIES in its place: a file of queries for systems with documents of their own, such as
+    servers; a text a line, or .jsonl or .tsv as in a collection. Shown is how many queries change their first
+    documents, which and where. -o writes a sheet of the documents whose labels decide which system is better
+    for these queries; with --labelled the verdict, and how likely it is wrong, valid however often one looks.
+    --threshold converts a threshold on the old system's scores to the new system's.
     """
-    if len(rankings or systems) != 2 or (rankings and systems) or (systems and "collection" not in given):
-        raise click.UsageError("give two rankings, or two systems with -s and a collection with -d")
+    one_collection = len(given_files) + ("collection" in given) == 1
+    if not (one_collection if len(systems) == 2 else len(given_files) == 2 and not systems):
+        raise click.UsageError(
+            "give two rankings, or two systems with -s and a collection with -d, or a file of queries"
+        )
     with ExitStack() as stack:
-        both: list[object] = [*rankings]
+        both: list[object] = [*given_files]
         if systems:
+            if given_files:
+                place = stack.enter_context(temporary_folder("queries"))
+                given["collection"] = _of_queries(Path(given_files[0]), place)
             folder = results or stack.enter_context(temporary_folder("migrate"))
             progress = stack.enter_context(api.progress.Progress(quiet))
             grid = weir.Experiment((given["collection"],), systems, k=DEPTH)
@@ -86,6 +97,34 @@ def migrate_command(
     return code
 
 
+def _of_queries(path: Path, folder: Path) -> Path:
+    from weir.files.layouts import CollectionPart  # these three import NumPy, and help is shown without it
+    from weir.files.records import read_queries
+    from weir.files.text_files import BOM, read_bytes
+
+    part, collection = CollectionPart(path), folder / path.name.partition(".")[0]
+    collection.mkdir()
+    if part.name.endswith((".jsonl", ".tsv")):
+        read_queries(part)  # raises by this name
+        packed = ".gz" if path.name.endswith(".gz") else ""
+        shutil.copyfile(path, collection / f"queries{Path(part.name).suffix}{packed}")
+        return collection
+    try:
+        lines = read_bytes(path).removeprefix(BOM).decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
+    rows = list[str]()
+    for number, text in enumerate(lines, 1):
+        if "\t" in text:
+            raise FormatError(path, "a tab", "a query's text on each line; .tsv has identifiers too", number)
+        if text.strip():
+            rows.append(json.dumps({"_id": str(number), "text": text.strip()}) + "\n")
+    if not rows:
+        raise FormatError(path, "no query", "a query's text on each line")
+    write_text(collection / "queries.jsonl", "".join(rows), durable=False)
+    return collection
+
+
 @click.command("canary")
 @click.argument("canary", required=False, type=PATH)
 @options("weir.plugins.questions.canary.check_canary", "allowed", "checking")
@@ -95,11 +134,11 @@ def migrate_command(
 @device_option
 @forms("json")
 def canary_command(canary: Path | None, checking: Given, making: Given, form: str | None) -> int:
-    """See whether the model with a name is still the one it was.
+    """See whether the model with a name is still the same.
 
-    With -s, -d and -o a file is written: some documents and queries of the collection, and what the system answers.
-    CANARY: such a file; the system is asked again, kept answers and vectors aside, and exit code 1 says that it
-    answers otherwise or with other scores.
+    With -s, -d and -o a file is written: some documents and queries of the collection, and the system's
+    answers. CANARY: such a file; the system is asked again, without stored answers and vectors, and exit code
+    1 means other answers or scores.
     """
     if canary is not None and not making:
         return present(weir.check_canary(canary, **checking), form)

@@ -31,7 +31,7 @@ FIRST_DOCUMENTS = 10
 
 @dataclass(frozen=True)
 class VarianceComponent:
-    """The variance that the interaction of some factors adds to a value."""
+    """The variance that a factor, or the interaction of several, adds to a value."""
 
     factors: tuple[str, ...]
     """Names in FACTORS: ("system",) is the deviation that all queries of a run share, ("system", "query") the rest."""
@@ -68,7 +68,6 @@ def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
 
 
 def _mean_square(values: Float64, subset: tuple[int, ...]) -> float:
-    """Return the mean square of the interaction of some axes (of one axis: of its means)."""
     others = tuple(axis for axis in range(values.ndim) if axis not in subset)
     effect: Float64 = np.asarray(values.mean(axis=others, keepdims=True))
     for axis in subset:
@@ -100,19 +99,23 @@ class SystemNoise:
 
     @property
     def of_mean(self) -> RunNoise:
-        """Return the noise of the mean, which gates and comparisons allow for."""
-        return RunNoise(self.measure, self.deviation**2, self.repeats - 1)
+        """The noise of the mean, which gates and comparisons allow for."""
+        asked = f"{counted(self.queries, 'query', 'queries')} asked {self.repeats} times"
+        return RunNoise(
+            self.measure, self.deviation**2, self.repeats - 1, f"{self.system} on {self.subject}, {asked}"
+        )
 
 
 def system_noise(
     subject: str, system: str, runs: Sequence[Run], labels: Sequence[Qrels], measures: Sequence[Measure]
 ) -> list[SystemNoise]:
-    """Return the noise of each measure.
+    """Return the noise of each measure between repeated runs.
 
     runs: rankings of repeated runs of one system.
-    labels: judgments of the queries; the first count, further ones of the same queries add the judge as a factor.
+    labels: judgments of the queries; the first count, others of the same queries add the judge as a factor.
 
-    Raises BadValue for fewer rankings than FEWEST_REPEATS, and for fewer than two queries with a value in every run.
+    Raises BadValue for fewer rankings than FEWEST_REPEATS, and for fewer than two queries with a value in
+    every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(
@@ -133,15 +136,14 @@ def system_noise(
         found.append(
             SystemNoise(
                 subject, system, str(measure), values.shape[2], len(runs), len(labels), float(means.mean()),
-                deviation, apart, changed_queries(runs, queries), variance_components(values),
+                deviation, apart, _changed_queries(runs, queries), variance_components(values),
             )
         )  # fmt: skip
     return found
 
 
-def changed_queries(runs: Sequence[Run], queries: Sequence[str], k: int = FIRST_DOCUMENTS) -> int:
-    """Return the number of queries whose first k documents, or their order, differ between rankings."""
-    tops = [run.top(k).to_dict() for run in runs]
+def _changed_queries(runs: Sequence[Run], queries: Sequence[str]) -> int:
+    tops = [run.top(FIRST_DOCUMENTS).to_dict() for run in runs]
     return sum(len({tuple(top.get(query, {})) for top in tops}) > 1 for query in queries)
 
 
@@ -153,8 +155,7 @@ def _values(run: Run, labels: Qrels, measure: Measure, queries: Sequence[str]) -
 # Tables.
 
 
-def noise_tables(noises: Sequence[SystemNoise]) -> tuple[Table, ...]:
-    """Return for each measure how far it moves, and the components of its variance."""
+def _noise_tables(noises: Sequence[SystemNoise]) -> tuple[Table, ...]:
     lines = [
         f"{one.system} on {one.subject}, asked {one.repeats} times: {one.measure} {score(one.mean)} moves by "
         f"{score(one.deviation)} (standard deviation of the mean over {counted(one.queries, 'query', 'queries')}); "
@@ -178,4 +179,4 @@ def noise_tables(noises: Sequence[SystemNoise]) -> tuple[Table, ...]:
     return sentences(*lines), table_of(rows, right=2, keys=2)
 
 
-NOISES = ResultKind("noise", SystemNoise, noise_tables, parts="components")
+NOISES = ResultKind("noise", SystemNoise, _noise_tables, parts="components")

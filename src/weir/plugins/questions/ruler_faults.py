@@ -1,4 +1,4 @@
-"""Faults of judgments, rankings and classes of queries that keep them from measuring what they claim to."""
+"""Faults of judgments, rankings and classes of queries that keep them from measuring what they claim."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ FIRST_EXCESS = 0.2
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
     """Yield a fault if the relevant documents are the first documents of one system, and of no other.
 
-    Relevant documents chosen independently of a ranking thin out with depth, and some are far below or missing; chosen
-    by it, they end at the depth of the choice.
+    Relevant documents that were found independently of a ranking thin out with depth; chosen by it, they end
+    at one depth.
     """
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
@@ -130,7 +130,7 @@ def probes(subject: Subject) -> dict[str, str]:
 def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
     """Yield a fault if a system finds relevant documents neither by their own words nor for their queries.
 
-    answers: rankings of the queries of `probes`, named as their documents.
+    answers: rankings for the texts of `probes`, each named as its document.
     found: rankings of the judged queries.
     """
     tops, returned = answers.to_dict(), {doc for docs in found.to_dict().values() for doc in docs}
@@ -191,7 +191,6 @@ def _documents(run: Run) -> set[str]:
 
 
 def _unseen_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for a deep ranking without documents that two or more other systems often return."""
     deep = {
         name: run for name, run in subject.runs.items() if np.diff(run.ptr).max(initial=0) >= UNSEEN_DEPTH
     }
@@ -243,9 +242,9 @@ _MOST, _FEW_QUERIES = 0.5, 10
 def contradicted_classes(
     groups: Sequence[QueryGroups], subject: Subject, values: Mapping[str, Float64]
 ) -> Iterator[Fault]:
-    """Yield a fault for each class of queries that its name contradicts.
+    """Yield a fault for each class of queries whose name its queries contradict.
 
-    groups: several groupings of queries.
+    groups: groupings of the queries.
     values: {system: value of each judged query, in order}.
     """
     qrels = subject.need_qrels()
@@ -279,7 +278,6 @@ def _by_count(
     relevant: NDArray[np.int64],
     qrels: Qrels,
 ) -> Iterator[Fault]:
-    """Yield a fault if a class whose name states a number of relevant documents has queries with another number."""
     number = relevant[rows]
     wrong, least, what = {
         "unanswerable": (number > 0, 0.0, "has a relevant document"),
@@ -301,7 +299,6 @@ def _by_order(
     subject: Subject,
     values: Mapping[str, Float64],
 ) -> Iterator[Fault]:
-    """Yield a fault if two classes of queries are in the opposite order of their names, such as easy and hard."""
     if kinds == ("easy", "hard"):
         means = np.mean(list(values.values()), axis=0)
         what, first, second = "mean score", means[rows[0]], means[rows[1]]

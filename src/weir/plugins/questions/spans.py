@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.core.corpus import Corpus
+from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists
 from weir.core.strings import Ids, Int64
 from weir.errors import FormatError
@@ -52,19 +52,22 @@ class GoldSpans:
         return DocumentLists.of([lost.get(query, []) for query in queries])
 
 
-def read_spans(path: Path, corpus: Corpus) -> GoldSpans:
-    """Read gold passages of documents of a corpus; raises FormatError, with the line, for a passage that is not there.
+def read_spans(path: Path, corpus: Corpus, queries: Queries) -> GoldSpans:
+    """Return the gold passages in a file; raises FormatError, with the line, for a passage that its document
+    lacks, and for an unknown query.
 
-    White space within a quoted text may differ from the document's.
+    A query has its identifier or its text. White space within a quoted text may differ from the document's.
     """
-    rows = list(_rows(path, corpus))
+    rows = list(_rows(path, corpus, queries))
     if not rows:
         raise FormatError(path, "no passage", EXPECTED)
     query, *numbers = zip(*rows, strict=True)
     return GoldSpans(tuple(query), *(np.array(column, np.int64) for column in numbers))
 
 
-def _rows(path: Path, corpus: Corpus) -> Iterator[tuple[str, int, int, int]]:
+def _rows(path: Path, corpus: Corpus, queries: Queries) -> Iterator[tuple[str, int, int, int]]:
+    asked = queries.to_dict()
+    names = {text: name for name, text in asked.items()} | {name: name for name in asked}
     for number, line in enumerate(read_bytes(path).split(b"\n"), 1):
         if not line.strip():
             continue
@@ -74,6 +77,10 @@ def _rows(path: Path, corpus: Corpus) -> Iterator[tuple[str, int, int, int]]:
                 doc = int(corpus.ids.codes([str(document)])[0])
             case _:
                 raise FormatError(path, repr(record)[:80], EXPECTED, number)
+        if str(query) not in names:
+            raise FormatError(
+                path, f"query '{query}'", "a query of the collection, its identifier or text", number
+            )
         if doc < 0:
             raise FormatError(path, f"document '{document}'", "a document of the collection", number)
         text = corpus.text[doc]
@@ -89,4 +96,4 @@ def _rows(path: Path, corpus: Corpus) -> Iterator[tuple[str, int, int, int]]:
         if ends[0] < 0:
             raise FormatError(path, "a passage outside its document", f"one of document '{document}'", number)
         first, last = (len(text[:end].encode("utf-8")) for end in ends)
-        yield str(query), doc, first, last
+        yield names[str(query)], doc, first, last

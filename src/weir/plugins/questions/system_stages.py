@@ -1,9 +1,10 @@
-"""The stages of a composed system, each with the ranking that leaves it."""
+"""The stages of a composed system, each with the ranking after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -15,7 +16,9 @@ from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, parse_filter
 from weir.core.qrels import Qrels
+from weir.core.rounding import counted
 from weir.core.run import Named, Run
+from weir.core.scores import Note
 from weir.datasets.load import Dataset
 from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
@@ -24,7 +27,7 @@ from weir.experiment.stage_store import silent
 from weir.files.frames import qrels_from, refuse_mismatched, run_from
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
-from weir.plugins.questions.funnel import FUNNELS, Funnel, FunnelRules, StageRanking, funnel_of
+from weir.plugins.questions.funnel import FUNNELS, Funnel, FunnelRules, StageRanking, funnel_of, judged_rows
 from weir.plugins.questions.spans import GoldSpans, read_spans
 from weir.systems.compose import Filtered, Pipeline, narrowed
 from weir.systems.composite import folder_name, indexed, rankings, renumbered
@@ -59,7 +62,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MemoryShelf:
-    """A Shelf that holds the indexes of parts and the rankings they were asked for."""
+    """An in-memory store of the indexes and rankings of a system's parts."""
 
     searchers: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
@@ -87,8 +90,7 @@ class _Remembering:
             self.shelf.runs[key] = queries, restricted_search(self.searcher, queries, k, context)
         return self.shelf.runs[key][1]
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
+    search_restricted = search
 
     def costs(self) -> Costs:
         return self.searcher.costs()
@@ -100,8 +102,6 @@ class _Remembering:
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
-    """Builds the stages of a system on one collection by searching with its parts."""
-
     corpus: Corpus
     qrels: Qrels
     ask: Asking
@@ -110,7 +110,6 @@ class _Walk:
     spans: GoldSpans | None = None
 
     def stages(self, system: Retriever, queries: Queries, k: int) -> tuple[StageRanking, ...]:
-        """Return the stages of a system that is asked for k documents, the last one with all that it ordered."""
         if isinstance(system, Filtered):
             fitting = parse_filter(system.filter).mask(self.corpus)
             permitted = narrowed(queries, self.corpus, fitting)
@@ -130,7 +129,6 @@ class _Walk:
 
     @property
     def judged(self) -> Run:
-        """Return the judged documents of each query, without order."""
         qrels = self.qrels
         return Run.from_columns(
             qrels.queries,
@@ -152,7 +150,7 @@ class _Walk:
         depth = system.part_depth(k)
         runs = {name: self.ask(part, queries, depth) for name, part in system.distinct.items()}
         branches = [
-            with_cut(self.stages(part, queries, depth), runs[name], depth)
+            _with_cut(self.stages(part, queries, depth), runs[name], depth)
             for name, part in system.distinct.items()
         ]
         pool = Pool.of([runs[folder_name(part)] for part in system.parts])
@@ -170,7 +168,7 @@ class _Walk:
         reached = first.among(DocumentLists(after.docs, after.ptr, after.doc))
         # The query's own document is scored besides; it is not counted here either.
         depth = max(min(rerank_depths(system, queries).max(initial=0), count.max(initial=0)), k)
-        stages = with_cut(self.stages(system.first, queries, room), reached, int(depth))
+        stages = _with_cut(self.stages(system.first, queries, room), reached, int(depth))
         return (*stages, StageRanking(str(system.reranker), "rerank", after))
 
 
@@ -178,17 +176,15 @@ COMPOSED = (Filtered, Fused, Pipeline, Chunked, Staged)
 """Systems of several stages."""
 
 
-def with_cut(
+def _with_cut(
     stages: tuple[StageRanking, ...], run: Run, depth: int, always: bool = False
 ) -> tuple[StageRanking, ...]:
-    """Return the stages, and after them the cut at a depth if it removes documents, or if `always`."""
     if not always and len(run.doc) >= len(stages[-1].run.doc):
         return stages
     return (*stages, StageRanking(f"first {depth:,}", "cut", run))
 
 
-def may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
-    """Return stages that remove judged documents no system may return: absent, not allowed, or the query itself."""
+def _may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
     stages, allowed = list[StageRanking](), judged
     there = np.flatnonzero(dataset.corpus.ids.codes(judged.docs.strings)[judged.doc] >= 0)
     for name, left in (
@@ -211,17 +207,17 @@ def stages_on(
     """Return the stages of a system on a collection in order; the last is the cut at k.
 
     system: adapted to the collection.
-    ask: returns rankings of its parts.
-    look: returns rankings as deep or deeper, to find the losses of a cut.
+    ask: function that returns rankings of the system's parts.
+    look: function that returns rankings as deep or deeper, to see what a cut loses.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
     drops = dataset.self_match == "drop"
     whole = ask(system, dataset.queries, k + drops)
-    stages = with_cut(walk.stages(system, dataset.queries, k + drops), whole, k, always=True)
+    stages = _with_cut(walk.stages(system, dataset.queries, k + drops), whole, k, always=True)
     if drops:
         stages = tuple(map(_without_self, stages))
     last = replace(stages[-1], run=stages[-1].run.top(k))
-    return (*may_be_ranked(dataset, walk.judged), *stages[:-1], last)
+    return (*_may_be_ranked(dataset, walk.judged), *stages[:-1], last)
 
 
 def _without_self(stage: StageRanking) -> StageRanking:
@@ -242,16 +238,18 @@ def funnel(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Funnel]:
-    """Follow relevant documents through the stages of a system: `weir study funnel`.
+    """Return at which stages a system loses relevant documents: `weir study funnel`.
 
-    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running the parts.
+    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
+    systems.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'rrf(bm25, dense("minilm")) >> cross("minilm")', with braces for several systems.
     rules: weir.FunnelRules.
-    spans: gold passages, lines of JSON with query, document and either text or start and end in characters. A document
-        whose passages a chunker cuts in two is lost there.
-    results: a results folder, where the parts' indexes and rankings are read and stored. Default: in memory.
+    spans: gold passages, lines of JSON with query (its identifier or text), document and either text or start
+        and end in characters. A document whose passages a chunker cuts in two is lost there.
+    results: a results folder, where the parts' indexes and rankings are read and stored, by default in
+        memory.
     progress: called with (stage, amount done, total).
     """
     rules = rules or FunnelRules()
@@ -259,14 +257,16 @@ def funnel(
     experiment = Experiment((dataset,), (system,), k=rules.k)
     found = []
     memory = MemoryShelf()
-    for cell in experiment.cells(Path() if results is None else path_of(results), watch):
+    for cell in experiment.cells(None if results is None else path_of(results), watch):
         collection, shelf = cell.stages.dataset, memory if results is None else cell.stages
         if collection.unjudged:
             raise BadValue(
                 f"{collection.name} has no judgments; a funnel follows documents that are relevant"
             )
-        given = None if spans is None else read_spans(path_of(spans), collection.corpus)
-        ask = asking(shelf, collection, watch)
+        given = (
+            None if spans is None else read_spans(path_of(spans), collection.corpus, collection.all_queries)
+        )
+        ask = _asking(shelf, collection, watch)
         look = looking(ask, min(rules.depth, len(collection.corpus)))
         stages = stages_on(collection, cell.adapted, rules.k, ask, look, given)
         made = funnel_of(stages, collection.qrels, rules, (collection.corpus, collection.queries))
@@ -274,9 +274,7 @@ def funnel(
     return ResultSet(FUNNELS, tuple(found))
 
 
-def asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None]) -> Asking:
-    """Return a function that searches a collection by a part of a system, with a shelf's indexes and rankings."""
-
+def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None]) -> Asking:
     def ask(system: Retriever, queries: Queries, k: int) -> Run:
         context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
         searcher = shelf.answers(system, dataset.corpus, context)
@@ -287,7 +285,7 @@ def asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function like `ask` that searches to at least `depth` documents, without warnings."""
+    """Return a function that searches as `ask` does, but at least `depth` documents deep and without warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():
@@ -303,14 +301,15 @@ def funnel_of_rankings(
     rules: FunnelRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Funnel]:
-    """Follow relevant documents through rankings that stages of a pipeline made: `weir study funnel QRELS RUN RUN`.
+    """Return at which stages a pipeline loses relevant documents, given each stage's ranking: `weir study
+    funnel QRELS RUN RUN`.
 
     Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
 
     qrels: judgments, or a collection.
     rankings: first to last, as `weir.evaluate` takes runs; each stage gets the ranking before it.
     rules: weir.FunnelRules.
-    collection: of the rankings, by name or path, whose rules hold and whose texts are shown.
+    collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
     """
     rules = rules or FunnelRules()
     judgments, collection = judged_by(qrels, collection)
@@ -321,15 +320,31 @@ def funnel_of_rankings(
     runs = [scoring.ranked(run_from(one)) for one in given]
     long = [str(one) if isinstance(one, (str, Path)) else f"ranking {n}" for n, one in enumerate(given, 1)]
     names = distinct_names([run.name for run in runs], long)
+    counting = scoring.counted(qrels_from(judgments))
+    for name, run in zip(names, runs, strict=True):
+        if not (run.queries.codes(counting.queries.strings) >= 0).any():
+            raise BadValue(f"{name} answers none of the {len(counting):,} judged queries")
     stages = tuple(
         StageRanking(name, "rerank" if n else "search", run)
         for n, (name, run) in enumerate(zip(names, runs, strict=True))
     )
     if stages:
-        stages = with_cut(stages, runs[-1].top(rules.k), rules.k, True)
+        stages = _with_cut(stages, runs[-1].top(rules.k), rules.k, True)
     dataset = scoring.dataset
     documented = dataset is not None and dataset.layout.documents is not None
     texts = (dataset.corpus if dataset is not None and documented else None, scoring.queries)
-    made = funnel_of(stages, scoring.counted(qrels_from(judgments)), rules, texts)
+    made = funnel_of(stages, counting, rules, texts)
     name = "" if dataset is None else dataset.name
-    return ResultSet(FUNNELS, (replace(made, dataset=name, system=" > ".join(names)),), scoring.notes)
+    found = [judged_rows(run, counting) >= 0 for run in runs]
+    added = [int(np.count_nonzero(new & ~old)) for old, new in pairwise(found)]
+    notes = [
+        Note(
+            f"{new} returns {counted(count, 'judged document')} that {old} before it does not, as no stage of one "
+            "pipeline does; such documents count as left before it"
+        )
+        for old, new, count in zip(names, names[1:], added, strict=False)
+        if count
+    ]
+    return ResultSet(
+        FUNNELS, (replace(made, dataset=name, system=" > ".join(names)),), (*scoring.notes, *notes)
+    )

@@ -1,8 +1,7 @@
 """Reports: a results folder as one page, as tables and figures of a paper, and as a short text.
 
-Begin with `report.py`, which is `weir.report`; `command.py` is `weir report` and `weir study cite`. `study.py` has what
-a page is about, `sections.py` writes its sections, `page.py` the page; `paper.py` makes published tables, `cite.py`
-citations.
+Begin with `report.py`, which is `weir.report`. `study.py` has the data of a page, `sections.py` its sections,
+and `paper.py` makes published tables.
 """
 
 from weir.lazy_names import lazy_names

@@ -1,4 +1,4 @@
-"""Citations of results: BibTeX of the collections, systems, measures and tests that took part."""
+"""Citations of results: BibTeX of the collections, systems, measures and tests in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
 from weir.errors import printable
-from weir.experiment.results import ResultCell, chosen_cells, finished_cells
+from weir.experiment.results import ResultCell, chosen_cells, finished_cells, not_as_published
 from weir.files.paths import path_of
 from weir.measures import measures_of
 from weir.models.checkpoints import cards
@@ -28,7 +28,7 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 @dataclass(frozen=True)
 class Citation:
-    """A work to cite in BibTeX, and the parts of the results that rest on it."""
+    """A work to cite in BibTeX, and the parts of the results that it was used for."""
 
     key: str
     kind: str
@@ -42,7 +42,7 @@ class Citation:
         return dict(self.fields).get(name, "")
 
     def bibtex(self) -> str:
-        """Return the entry after a comment with the reason for citing it."""
+        """Return the BibTeX entry below a comment with the reasons for citing it."""
         lines = [f"  {name} = {{{text}}}," for name, text in self.fields]
         head = [f"% {printable(', '.join(self.cited_for))}", f"@{self.kind}{{{self.key},"]
         return "\n".join([*head, *lines, "}"])
@@ -50,15 +50,18 @@ class Citation:
 
 @dataclass(frozen=True, repr=False)
 class Citations:
-    """The works that a results folder rests on: datasets, systems and measures."""
+    """The works to cite for a results folder: datasets, systems and measures."""
 
     works: tuple[Citation, ...]
     uncited: tuple[str, ...]
     """Subjects that took part and have no entry."""
+    others: tuple[str, ...] = ()
+    """Sentences on collections that differ from the published ones of their name, whose works are cited."""
 
     def bibtex(self) -> str:
         """Return all entries as the text of one BibTeX file."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
+        missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:
@@ -68,8 +71,9 @@ class Citations:
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return a note that names everything without a citation; none if all have one."""
-        return (Note(f"no citation is known for {', '.join(self.uncited)}"),) if self.uncited else ()
+        """Return notes on everything without a citation, and on collections other than those of the works."""
+        missing = [f"no citation is known for {', '.join(self.uncited)}"] if self.uncited else []
+        return tuple(map(Note, [*missing, *self.others]))
 
     to_frame = frames.to_frame
 
@@ -95,12 +99,12 @@ def cite(
 ) -> Citations:
     """Return the works to cite beside the results of a folder, Weir's own first.
 
-    measures: these measures alone, by default all.
-    datasets: these datasets alone, by default all; a group means its members.
-    systems: these systems alone, by default all.
+    measures: only these measures, by default all.
+    datasets: only these datasets, by default all. A group means its members.
+    systems: only these systems, by default all.
 
-    The tests are the default ones of `compare`. Raises FormatError for a folder without results, UnknownName for an
-    absent dataset or system.
+    The tests are the default ones of `compare`. Raises FormatError for a folder without results, UnknownName
+    for an absent dataset or system.
     """
     cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))
@@ -114,7 +118,8 @@ def cite(
     cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
     cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
     uncited = (one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model"))
-    return Citations(tuple(works), tuple(uncited))
+    others = dict.fromkeys(said for cell in cells if (said := not_as_published(cell)))
+    return Citations(tuple(works), tuple(uncited), tuple(others))
 
 
 def _weir(subjects: Sequence[str]) -> Citation:

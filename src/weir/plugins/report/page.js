@@ -115,8 +115,8 @@
     element.value = chosen;
     return element;
   };
-  const signed = (value) => (Number.isNaN(value) ? "–" : Math.abs(value) < 0.0005 ? "0" : (value > 0 ? "+" : "−") + Math.abs(value).toFixed(3));
-  const plain = (value) => (Number.isNaN(value) ? "–" : value.toFixed(3));
+  const signed = (value) => (Number.isNaN(value) ? "–" : Math.abs(value) < 0.00005 ? "0" : (value > 0 ? "+" : "−") + Math.abs(value).toFixed(4));
+  const plain = (value) => (Number.isNaN(value) ? "–" : value.toFixed(4));
 
   const datasets = select("Collection", index.datasets.map((one) => one.name), 0);
   const measures = select("Measure", index.measures, 0);

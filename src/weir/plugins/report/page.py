@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -35,9 +36,19 @@ from weir.core.charts import (
     svg,
     tint,
 )
-from weir.core.rounding import bytes_text, coarse_score, counted, figure, short_change, short_score, typeset
-from weir.core.strings import Float64, Int64
-from weir.core.tables import Cell, Table, excerpt, html_escaped, table_of
+from weir.core.rounding import (
+    bytes_text,
+    coarse_score,
+    counted,
+    figure,
+    score,
+    short_score,
+    typeset,
+    typeset_change,
+)
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.tables import JOINED, Cell, Table, excerpt, html_escaped, table_of
 from weir.datasets.load import Dataset
 from weir.errors import WeirError
 from weir.experiment.results import ResultCell
@@ -49,8 +60,11 @@ from weir.plugins.report.sections import (
     Section,
     Statement,
     and_,
+    constructed_notes,
     ranges_differ,
+    severities_counted,
     tally,
+    uneven_depths,
 )
 from weir.plugins.report.study import FEW_QUERIES, RUN_BYTES, Study
 from weir.stats.compare import Comparison, Standing, rank_text
@@ -67,13 +81,6 @@ MISSING = 65_535
 UNBROKEN_CHARACTERS = 16
 """Characters of a name up to which it stands on one line."""
 _BREAKS = re.compile(r"(?<=[-(/_])|(?<=, )|(?<=\.)(?!\d)")
-SEVERITY_WORDS = {
-    "wrong": ("question on wrong numbers", "questions on wrong numbers"),
-    "serious": ("serious question", "serious questions"),
-    "caution": ("caution", "cautions"),
-    "note": ("note", "notes"),
-    "checked": ("checked", "checked"),
-}
 
 
 def isolated_html(value: str, most: int = 300) -> str:
@@ -82,10 +89,6 @@ def isolated_html(value: str, most: int = 300) -> str:
 
 
 def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROKEN_CHARACTERS) -> str:
-    """Return a name as HTML that only breaks after brackets, hyphens and the like, and only if longer than `whole`.
-
-    before: HTML that stays on one line with its first part.
-    """
     shown = excerpt(name, most)
     first, *others = _BREAKS.split(shown) if len(shown) > whole else [shown]
     first = f'<span class="weir-whole">{before}{html_escaped(first)}</span>'
@@ -95,7 +98,11 @@ def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROK
 def page(
     study: Study, sections: Sequence[Section], answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the report as HTML; answered: the questions of a reviewer; audits: as in `sections`."""
+    """Return the report as HTML.
+
+    answered: the questions of a reviewer.
+    audits: audits of the folder, () without.
+    """
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
@@ -105,8 +112,7 @@ def page(
         "reviewer": by_name["reviewer"].title,
         "reproduce": by_name["reproduce"].title,
     }
-    wrong = sum(finding.severity == "wrong" for one in audits for finding in one.findings)
-    body = [opening(study, by_name["short"], answered, wrong)]
+    body = [opening(study, by_name["short"], answered, audits)]
     for name in titles:
         html = (
             _queries_html(study, packed)
@@ -173,6 +179,7 @@ USUAL: Mapping[str, tuple[str, str]] = {
     "slices": ("Groups", f"groups of {FEW_QUERIES} queries"),
     "models": ("Models", "language models"),
     "funnel": ("Losses", "systems of several stages whose rankings are kept"),
+    "open": ("Open", "judgments of two systems"),
     "queries": ("Queries", "texts that are here"),
     "reviewer": ("Questions", "verdicts"),
     "reproduce": ("Reproduce", "a record"),
@@ -188,7 +195,7 @@ def resource(name: str) -> str:
 def style_sheet(font: str = "") -> str:
     """Return the style of the page: font, colours of charts and the rules of page.css.
 
-    font: address of the font; by default the font itself.
+    font: URL of the font; by default the font is embedded.
     """
     if not font:
         inter = files("weir.plugins.report").joinpath("inter.woff2").read_bytes()
@@ -198,7 +205,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return the hash of a script or style as a content security policy names it."""
+    """Return the hash of a script or style in the form that a content security policy needs."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -206,23 +213,29 @@ def digest(source: str) -> str:
 # Sections.
 
 
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def _prose_html(text: str) -> str:
+    return _OPTION.sub(r'<span class="weir-whole">\g<0></span>', html_escaped(text))
+
+
 def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
     said = f"{section.lead} {section.board}".strip()
-    lead = f'<p class="weir-lead">{html_escaped(said)}</p>' if said else ""
+    lead = f'<p class="weir-lead">{_prose_html(said)}</p>' if said else ""
     head = f'<h2 id="{section.name}-title">{html_escaped(section.title)}</h2>'
     inner = inside + lead if lead_below else lead + inside
     return f'<section id="{section.name}" aria-labelledby="{section.name}-title">{head}{inner}</section>\n'
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Return charts as HTML figures; small ones stand side by side on paper."""
+    """Return charts as HTML figures, on paper side by side if all are small (Points, Spread)."""
     small = [isinstance(chart, Points | Spread) for chart in charts]
     figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
     return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
 
 
 def _figure_html(chart: Chart, titled: bool) -> str:
-    """Return a chart drawn in four widths, one of them shown by the style sheet, with a key to its marks."""
     widths = {"wide": WIDE_PX, "large": LARGE_PX, "middle": MIDDLE_PX, "thin": NARROW_PX}
     title = f"<figcaption>{html_escaped(caption(chart))}</figcaption>" * titled
     of_width = "".join(
@@ -243,7 +256,7 @@ def _others_printed(section: Section) -> str:
                 ["collection" if chart.panels[0].title else "system", *(p.title or chart.axis for p in chart.panels)],
                 *(
                     [row, *("–" if (one := p.intervals[n]) is None else Cell(
-                        short_change(one.value), best=one.filled) for p in chart.panels)]
+                        typeset_change(one.value), best=one.filled) for p in chart.panels)]
                     for n, row in enumerate(chart.rows)
                 ),
             ],
@@ -259,14 +272,14 @@ def _others_printed(section: Section) -> str:
 
 
 def caption(chart: Chart) -> str:
-    """Return the text above a chart: its title, or its measure if several share a title."""
+    """Return the text above a chart: its title, or its measure for a chart of differences."""
     if isinstance(chart, Intervals) and chart.signed:
         return chart.axis.removeprefix("difference of ")
     return chart.title
 
 
 def details(section: Section) -> str:
-    """Return the numbers of charts and longer tables, folded."""
+    """Return a section's longer tables and the numbers of its charts, folded; "" without such tables."""
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
     )
@@ -286,7 +299,11 @@ def _printed(table: Table) -> Table:
 
 def notes(section: Section) -> str:
     """Return the sentences below a chart of a section, as HTML."""
-    return "".join(f'<p class="weir-soft">{html_escaped(note)}</p>' for note in section.notes)
+    return _soft(section.notes)
+
+
+def _soft(lines: Iterable[str]) -> str:
+    return "".join(f'<p class="weir-soft">{_prose_html(line)}</p>' for line in lines)
 
 
 def statement(one: Statement) -> str:
@@ -294,10 +311,12 @@ def statement(one: Statement) -> str:
     return f"<p><strong>{html_escaped(one.head)}</strong> {html_escaped(one.text)}</p>"
 
 
-def opening(study: Study, section: Section, answered: Sequence[Question], wrong: int = 0) -> str:
-    """Return the top of the page: systems, conclusions and counts of findings.
+def opening(
+    study: Study, section: Section, answered: Sequence[Question], audits: Sequence[Audit] = ()
+) -> str:
+    """Return the top of the page: systems, conclusions, and how many questions and findings are of each severity.
 
-    wrong: the number of audit findings of that severity.
+    audits: audits of the folder, () without.
     """
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
@@ -309,13 +328,10 @@ def opening(study: Study, section: Section, answered: Sequence[Question], wrong:
         f"<div><h2>{html_escaped(heading)}</h2>{''.join(map(statement, statements))}</div>"
         for heading, statements in section.lists
     )
-    counts = {severity: sum(one.severity == severity for one in answered) for severity in SEVERITIES}
-    tallies = f'<a href="#audit">{_severity_svg("wrong")}{wrong} wrong, by the audit</a>' if wrong else ""
-    tallies += "".join(
-        f"<span>{_severity_svg(severity)}{count} {SEVERITY_WORDS[severity][count != 1]}</span>"
-        for severity, count in counts.items()
-        if count
-    )
+    tallies = _tallied("reviewer", "questions of a reviewer", [one.severity for one in answered])
+    if audits:
+        found = [finding.severity for one in audits for finding in one.findings]
+        tallies += _tallied("audit", "findings of the audit", found)
     keys = "".join(
         f"<li>{mark_svg(number)}{isolated_html(label)}</li>" for number, label in legend(study.numbers)
     )
@@ -324,16 +340,26 @@ def opening(study: Study, section: Section, answered: Sequence[Question], wrong:
     return (
         f'<section id="short"><p class="weir-soft">{html_escaped(about)}</p><h1>{html_escaped(section.title)}</h1>'
         f'<p class="weir-lede">{html_escaped(section.lead)}</p><ul class="weir-keys">{keys}</ul>'
-        f'<div class="weir-short">{columns}</div><p class="weir-tallies">{tallies}</p></section>\n'
+        f'<div class="weir-short">{columns}</div><div class="weir-tallies">{tallies}</div></section>\n'
     )
+
+
+def _tallied(section: str, what: str, severities: Sequence[str]) -> str:
+    counts = Counter(severities)
+    parts = "".join(
+        f"<span>{_severity_svg(severity)}{severities_counted([severity] * counts[severity])}</span>"
+        for severity in SEVERITIES
+        if counts[severity]
+    )
+    return f'<p><a href="#{section}">{len(severities)} {what}</a>{parts}</p>'
 
 
 def _severity_svg(severity: str) -> str:
     shapes = {
         "wrong": '<path d="M2 2 12 12M12 2 2 12" class="weir-l-serious" fill="none" stroke-width="2.4"/>',
-        "serious": '<path d="M7 1 13 7 7 13 1 7Z" class="weir-f-serious"/>',
-        "caution": '<path d="M7 1.8 12.8 12H1.2Z" class="weir-l-worse" fill="none" stroke-width="1.6"/>',
-        "note": '<circle cx="7" cy="7" r="5" class="weir-l-soft" fill="none" stroke-width="1.6"/>',
+        "serious": '<path d="M4 1V8.5M4 11V13.4M10 1V8.5M10 11V13.4" class="weir-l-serious" stroke-width="2.6"/>',
+        "caution": '<path d="M7 1V8.5M7 11V13.4" class="weir-l-worse" stroke-width="2.6"/>',
+        "note": '<path d="M7 1V3.4M7 5.5V13" class="weir-l-soft" stroke-width="2.2"/>',
         "checked": '<path d="M1.5 7.5 5.5 11.5 12.5 3" class="weir-l-better" fill="none" stroke-width="2"/>',
     }
     size = 'width="14" height="14" viewBox="0 0 14 14"'
@@ -347,9 +373,11 @@ def _leaderboard_html(study: Study, section: Section) -> str:
     boards = [
         f'<div class="weir-board" data-measure="{html_escaped(whole.measure)}">{board(study, whole, chart)}</div>'
         for whole, chart in zip(standings, section.charts, strict=True)
-        if isinstance(chart, Intervals)
+        if isinstance(chart, Intervals) and whole.measure in study.telling
     ]
-    printed = "".join(table.html_body() for table in section.tables[1:])
+    shown = zip(standings, section.tables, strict=True)
+    of_page = [table for whole, table in shown if whole.measure in study.telling]
+    printed = "".join(table.html_body() for table in of_page[1:])
     inside = (
         f'<div class="weir-boards weir-first">{"".join(boards)}</div><div class="weir-paper">{printed}</div>'
     )
@@ -373,17 +401,16 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     known = any(one.low is not None for one in whole.standings)
     ranked, tested = ranges_differ(whole), bool(direction(whole.measure))
     against = f"against {study.short_name(study.baseline)}"
+    timed = whole.dataset if whole.unit == "queries" else study.largest
     times = {
-        c.quality.system: c.p50_ms
-        for c in study.costs
-        if c.p50_ms is not None and c.quality.dataset == study.largest
+        c.quality.system: c.p50_ms for c in study.costs if c.p50_ms is not None and c.quality.dataset == timed
     }
     heads = [("rank", "rank")] * ranked
     heads += [("name", "system"), ("mean weir-number", f"mean{'<small>95% interval</small>' * known}")]
     heads += [("strip-cell", strip_svg(None, low, high, whole.measure))]
     heads += [("groups", "tie groups")] * grouped
     heads += [("against", isolated_html(against, 40))] * tested
-    heads += [("ms weir-number", f"ms<small>{_name_html(study.largest, 30, whole=30)}</small>")] * bool(times)
+    heads += [("ms weir-number", f"ms<small>{_name_html(timed, 30, whole=30)}</small>")] * bool(times)
     lines = []
     for one, interval in zip(whole.standings, rows, strict=True):
         cells = [f'<td class="weir-rank">{rank_text(one, "–")}</td>'] * ranked
@@ -414,23 +441,23 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     return (
         f'<div class="weir-frame" tabindex="0" role="region" aria-label="Leaderboard by {html_escaped(whole.measure)}">'
         f'<table class="{kind}"><caption>{html_escaped(whole.measure)} on {isolated_html(whole.dataset)}</caption>'
-        f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>{key_html(chart)}"
-        + f'<p class="weir-soft weir-unit">ms: of a query on {isolated_html(study.largest, 30)}</p>'
+        f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"{_soft(uneven_depths(study, whole.measure))}{key_html(chart)}"
+        + f'<p class="weir-soft weir-unit">ms: of a query on {isolated_html(timed, 30)}</p>'
         * bool(times)
     )
 
 
 def _standing_cells(study: Study, one: Standing, known: bool) -> list[str]:
-    """Return the cells with a system's name and mean."""
     label = study.short_name(one.system)
     mark = mark_svg(study.numbers.number(one.system))
     full = f"<code>{_name_html(one.system)}</code>" if label.replace("'", '"') != one.system else ""
     bounds = " <small>–</small>" * known
     if one.low is not None and one.high is not None:
-        bounds = f" <small>{short_score(one.low)}–{short_score(one.high)}</small>"
+        bounds = f" <small>{score(one.low)}–{score(one.high)}</small>"
     return [
         f'<th scope="row">{_name_html(label, before=mark)}{full}</th>',
-        f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{short_score(one.mean)}{bounds}</td>',
+        f'<td class="weir-number weir-mean" data-value="{one.mean!r}">{score(one.mean)}{bounds}</td>',
     ]
 
 
@@ -453,9 +480,10 @@ def _verdict(study: Study, whole: Comparison, system: str) -> str:
 def _grid_html(study: Study, section: Section) -> str:
     boards = [
         f'<div class="weir-board" data-measure="{html_escaped(measure)}">{_grid(study, measure)}</div>'
-        for measure in study.measures
+        for measure in study.telling
     ]
-    return _framed(section, f'<div class="weir-boards">{"".join(boards)}</div>' + details(section))
+    inside = f'<div class="weir-boards">{"".join(boards)}</div>' + _soft(constructed_notes(study))
+    return _framed(section, inside + details(section))
 
 
 def _grid(study: Study, measure: str) -> str:
@@ -470,7 +498,7 @@ def _grid(study: Study, measure: str) -> str:
     }
     heads = {
         name: _name_html(study.short_name(name), 60, mark_svg(study.numbers.number(name)))
-        for name in study.systems
+        for name in sorted(study.systems, key=lambda name: name != study.baseline)
     }
     facts: dict[str, list[str]] = {"queries": [], "detectable": [], "documents": []}
     for dataset in study.datasets:
@@ -482,6 +510,7 @@ def _grid(study: Study, measure: str) -> str:
         facts["documents"].append("" if size is None else f"{size:,}")
     if not tested:
         del facts["detectable"]
+    facts = {name: of for name, of in facts.items() if any(of)}
 
     def column(name: str) -> str:
         return f'<th scope="col">{name}</th>'
@@ -489,19 +518,20 @@ def _grid(study: Study, measure: str) -> str:
     def row(name: str, inside: Iterable[str]) -> str:
         return f'<tr><th scope="row">{name}</th>{"".join(inside)}</tr>'
 
-    def fact(value: str) -> str:
-        return f'<td class="weir-number weir-soft">{value}</td>'
+    def fact(name: str, value: str) -> str:
+        return f'<td class="weir-number weir-soft weir-fact-{name}">{value}</td>'
 
     if by_system:
         head = "".join(map(column, ("system", *(_name_html(name, whole=8) for name in study.datasets))))
-        body = [row(heads[s], (cells[d, s] for d in study.datasets)) for s in study.systems]
-        foot = "".join(row(name, map(fact, values)) for name, values in facts.items())
+        body = [row(name, (cells[d, s] for d in study.datasets)) for s, name in heads.items()]
+        foot = "".join(row(name, (fact(name, one) for one in values)) for name, values in facts.items())
     else:
-        head = "".join(map(column, ("collection", *heads.values(), *facts)))
+        head = "".join(map(column, ("collection", *heads.values())))
+        head += "".join(f'<th scope="col" class="weir-fact-{name}">{name}</th>' for name in facts)
         body = [
             row(
-                isolated_html(d),
-                [*(cells[d, s] for s in study.systems), *(fact(of[n]) for of in facts.values())],
+                f"{isolated_html(d)}<small>queries: {facts['queries'][n]}</small>",
+                [*(cells[d, s] for s in heads), *(fact(name, of[n]) for name, of in facts.items())],
             )
             for n, d in enumerate(study.datasets)
         ]
@@ -512,6 +542,7 @@ def _grid(study: Study, measure: str) -> str:
         f'<div class="weir-frame" tabindex="0" role="region" aria-label="{name} by collection and system">'
         f'<table class="{kind} weir-sortable"><caption>{name}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>"
+        + _soft(uneven_depths(study, measure))
         + _grid_key(study, "".join(cells.values()))
     )
 
@@ -534,11 +565,10 @@ def _grid_key(study: Study, cells: str) -> str:
 def _grid_cell(
     study: Study, comparison: Comparison | None, dataset: str, measure: str, system: str, wide: bool
 ) -> str:
-    """Return a cell with the mean and the verdict against the baseline, in bold if no system is better."""
     row = study.mean_of.get((dataset, system, measure))
     if row is None:
         return '<td class="weir-number">–</td>'
-    shown = short_score(row.mean).removeprefix("0") if wide else short_score(row.mean)
+    shown = short_score(row.mean).removeprefix("0") if wide else score(row.mean)
     if (
         comparison is None
         or (standing := study.standing(comparison, system)) is None
@@ -553,7 +583,7 @@ def _grid_cell(
     icon = "" if system == study.baseline or (wide and verdict not in SEPARABLE) else icon_svg(verdict)
     words = ""
     if pair is not None:
-        words = f'<span class="weir-hidden">{verdict} {short_change(pair.difference)}</span>'
+        words = f'<span class="weir-hidden">{verdict} {typeset_change(pair.difference)}</span>'
     kinds = f"weir-number{best}" + (f" weir-t-{ground}" if ground else "")
     return f'<td class="{kinds}" data-value="{row.mean!r}">{shown}{icon}{words}</td>'
 
@@ -571,14 +601,15 @@ def _reviewer_html(section: Section, answered: Sequence[Question]) -> str:
 
 
 def _findings_html(section: Section) -> str:
-    """Return the worst finding of each check of the audit, the most serious first, and all of them folded."""
     summary, kinds = section.tables[0], section.tables[0].header[3:-1]
     lines = [] if summary.header else [summary.html_body()]
     for row in summary.rows:
         worst, severity, check, *counts, places = (cell.text for cell in row)
         of_kind = [(n, kind) for n, kind in zip(counts, kinds, strict=True) if n != "0"]
         found = and_([counted(int(n), kind) if kind == "caution" else f"{n} {kind}" for n, kind in of_kind])
-        where = f"{found[:1].upper()}{found[1:]}, on {counted(int(places), 'collection')}"
+        where = (
+            f"{found[:1].upper()}{found[1:]}, on {counted(int(places), 'collection').replace(' ', JOINED)}"
+        )
         lines.append(
             f'<div class="weir-question"><div>{_severity_svg(severity)}<span class="weir-soft">{severity}</span>'
             f"<h3>{html_escaped(check[:1].upper() + check[1:])}</h3></div><p>{isolated_html(typeset(worst), 900)}. "
@@ -612,9 +643,9 @@ class QueryScores:
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """Read the scores of a dataset of the study."""
+        """Return the scores of a dataset, its hardest queries first."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
-        scores = [cell.values() for cell in cells]
+        scores = [study.scores[dataset, cell.label] for cell in cells]
         queries = scores[0].queries
         values = np.full((len(study.measures), len(cells), len(queries)), np.nan)
         for s, one in enumerate(scores):
@@ -632,10 +663,7 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """Return (values as two deflated byte planes, minimum and range of each measure).
-
-        The range is 1 for values within 0 and 1, so that a step is the last decimal of a table.
-        """
+        """Return (values as two deflated byte planes, minimum and range of each measure)."""
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
             known = of_measure[np.isfinite(of_measure)]
@@ -691,7 +719,10 @@ class Packed:
 
     @staticmethod
     def of(study: Study) -> Packed:
-        """Pack the values of all queries, and rankings with excerpts until PAGE_BYTES or RUN_BYTES are reached."""
+        """Return the packed values of all queries, and rankings with excerpts, small datasets first.
+
+        PAGE_BYTES bounds what is packed, RUN_BYTES the run files that are read.
+        """
         all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
         packed = [one.packed() for one in all_scores]
         texts: list[dict[str, Any]] = [{"ids": one.ids, "texts": one.texts} for one in all_scores]
@@ -707,8 +738,9 @@ class Packed:
         ]
         room = PAGE_BYTES - sum(len(data) * 4 // 3 for data, *_ in packed)
         room -= sum(len(json.dumps(one)) // 2 for one in texts)
+        files = [(cell.dataset, cell.run) for cell in study.cells]
         sizes = [
-            sum(c.run.stat().st_size for c in study.cells if c.dataset == one.dataset and c.run.exists())
+            sum(run.stat().st_size for dataset, run in files if dataset == one.dataset and run.exists())
             for one in all_scores
         ]
         read, unread = 0, list[int]()
@@ -744,7 +776,7 @@ class Packed:
         )
 
     def elements(self) -> Iterator[str]:
-        """Yield the data as elements that no browser runs."""
+        """Yield the data as HTML elements that browsers do not run."""
         index = json.dumps(self.index, ensure_ascii=False).replace("<", "\\u003c")
         yield f'<script type="application/json" id="weir-index">{index}</script>\n'
         for kind, parts in (("values", self.values), ("texts", self.texts)):
@@ -756,21 +788,22 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (first documents of each system for the queries that moved most, bytes that they take).
+    """Return (rankings for the queries whose values differ most, bytes that they take).
 
-    rankings: by position of the query, "r": document numbers of each system, None without its ranking; "g": grades by
-    document number; "o": who judged, if known. judged: True if the judgments are on this machine.
+    The dict has, by query position, "r": numbers of each system's first documents, None without its ranking,
+    "g": grades by document number, "o": who judged, if known, and `judged`: True if the judgments are on this
+    machine.
     """
-    runs = []
+    queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
+    runs, codes = list[Run | None](), list[Int32 | None]()
     for cell in cells:
-        try:
-            runs.append(read_run(cell.run).top(SHOWN_RANKS) if cell.run.exists() else None)
-        except WeirError:
-            runs.append(None)
+        run = _ranking(cell)
+        last = runs[-1] if runs else None
+        alike = run is not None and last is not None and run.queries == last.queries
+        codes.append(codes[-1] if alike else None if run is None else run.queries.codes(queries))
+        runs.append(run)
     collection = study.collections.get(scores.dataset)
     judged = None if collection is None else collection.qrels
-    queries = [scores.ids[int(place)] for place in scores.moved]
-    codes = [None if run is None else run.queries.codes(queries) for run in runs]
     judged_codes = None if judged is None else judged.queries.codes(queries)
     numbers = dict[str, int]()
     rankings, used = dict[str, dict[str, Any]](), 0
@@ -805,6 +838,14 @@ def with_rankings(
     return {"rankings": rankings, "documents": documents, "judged": judged is not None}, used
 
 
+def _ranking(cell: ResultCell) -> Run | None:
+    try:
+        path = cell.run
+        return read_run(path).top(SHOWN_RANKS) if path.exists() else None
+    except WeirError:
+        return None
+
+
 def _documents(collection: Dataset | None, names: Sequence[str]) -> list[list[str]]:
     documents = [[name, "", ""] for name in names]
     if collection is not None and collection.layout.documents is not None and names:
@@ -828,7 +869,7 @@ def _queries_html(study: Study, packed: Packed) -> str:
         ]
     ]
     lines += [
-        [dataset, query[:80], excerpt(words, 80), study.short_name(system), short_change(gap)]
+        [dataset, query[:80], excerpt(words, 80), study.short_name(system), typeset_change(gap)]
         for dataset, query, words, system, gap in packed.top
     ]
     table = table_of(lines, right=1, keys=4, title="Largest differences").html_body() if packed.top else ""
@@ -852,9 +893,16 @@ def _queries_html(study: Study, packed: Packed) -> str:
     section = Section(
         "queries",
         "Queries",
-        f"Every query with the scores of all systems{'; the table has those that moved most' * bool(table)}.{left}",
     )
-    inside = f'<p class="weir-lead weir-screen">{how.strip()}</p>' if how else ""
+    every = f"Every query with the scores of all systems.{left}"
+    if len(study.datasets) > 1:
+        every += f" It begins with {study.datasets[0]}, the first of the results."
+    inside = f'<p class="weir-lead weir-screen">{html_escaped(every)}{how}</p>'
+    if table:
+        moved = (
+            f"The {counted(len(packed.top), 'largest gain or loss', 'largest gains and losses')} of a query"
+        )
+        inside += f'<p class="weir-lead weir-paper">{moved}; the page on a screen has every query.</p>'
     inside += '<div id="weir-browser" class="weir-browser" hidden></div>'
     if table:
         inside += f"<details><summary>The largest differences as a table</summary>{table}</details>"

@@ -1,4 +1,4 @@
-"""Tables for a paper: datasets x systems with averages against a baseline, of own results or published scores."""
+"""Tables for a paper: datasets x systems, with averages against a baseline, of own results or published scores."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 
 @cache
 def trained_on(system: str) -> frozenset[str] | None:
-    """Return the collections whose judgments trained a system's models; None if unknown for a part.
+    """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name; of a stored run, server, program or function, the models are unknown.
+    system: its name; nothing is known of a stored run, server, program or function.
     """
     try:
         tree = expression_tree(system)
@@ -83,12 +83,15 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if several.
+    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if
+    several.
 
-    Averages are over the datasets that all systems have, without those on which most were trained: none of fewer than
-    two, none of a system that shares no dataset with the baseline. Then follow the average against the baseline's in
-    per cent and the datasets above and below it, each over the datasets that a system shares with the baseline.
-    units: unit of each dataset in averages. Raises UnknownName for a baseline without a score.
+    units: unit of each dataset in averages.
+
+    Averages leave out datasets that some system lacks or on which most systems were trained. Below them stands
+    how far each average is above or below the baseline's, in per cent, and the numbers of datasets above and below
+    it, over datasets shared with the baseline. Fewer than two datasets give no average. Raises UnknownName for a
+    baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -98,13 +101,17 @@ def paper_table(
     averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
+    mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
+    way = direction(measure)
+    best_mean = max((way * mean for mean in mean_of.values()), default=0.0) if way else math.nan
     averages, against = [Cell("average")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
-        average = _mean(scores, system, shared if system in beside else [], units or {})
-        averages.append(Cell(short_score(average), value=average) if system in beside else Cell("–"))
+        average = mean_of.get(system)
+        best = average is not None and len(mean_of) > 1 and way * average == best_mean
+        averages.append(Cell("–") if average is None else Cell(short_score(average), best, value=average))
         compared = system != baseline and base > 0 and math.isfinite(mean)
         against.append(Cell(share_change(mean / base), value=mean / base - 1) if compared else Cell(""))
         gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
@@ -162,18 +169,18 @@ def _trained_on(scores: Scores, dataset: str, systems: Sequence[str]) -> bool:
     return 2 * sum(one.in_domain for one in there) > len(there)
 
 
-def crossed(
-    corner: str, cells: Mapping[tuple[str, str], str], title: str = "", notes: Sequence[str] = ()
-) -> Table:
-    """Return a table of cells by row and column in order of first mention; "–" for a hole."""
+def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "") -> Table:
     rows, columns = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
     lines = [[corner, *columns], *([row, *(cells.get((row, c), "–") for c in columns)] for row in rows)]
-    return replace(table_of(lines, right=None), title=title, notes=tuple(notes))
+    return replace(table_of(lines, right=None), title=title)
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return the judged share of the first ten documents, datasets x systems, as Elastic's table 2."""
-    table = crossed("dataset", {key: percent(rate) for key, rate in rates.items()})
+    """Return a table of the judged share of the first ten documents in per cent, a row for each dataset.
+
+    rates: {(dataset, system): share}; a system is a column, – where it has no share.
+    """
+    table = _crossed("dataset", {key: percent(rate) for key, rate in rates.items()})
     rows = ((Cell(one.text, value=rates.get((row[0].text, name))) for name, one in zip(table.header, row, strict=True))
             for row in table.rows)  # fmt: skip
     return replace(table, rows=tuple(map(tuple, rows)))
@@ -189,7 +196,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
         cells[one.quality.system, "index of 1M docs, GB"] = figure(
             None if gigabytes is None else gigabytes / 1e9
         )
-    return crossed("system", cells)
+    return _crossed("system", cells)
 
 
 @dataclass(frozen=True)
@@ -213,7 +220,7 @@ class CollectionFacts:
 
     @staticmethod
     def of_card(card: CollectionCard) -> CollectionFacts:
-        """Return the numbers of a collection on this machine, from its card."""
+        """Return the numbers of a collection on this machine."""
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
@@ -229,7 +236,10 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Read the catalogue; several collections reported as one are added up."""
+        """Return the numbers of a published collection from the catalogue, added up over its parts.
+
+        parts: catalogue entries of its parts.
+        """
         first = parts[0]
         positive, zero = (
             sum(
@@ -299,8 +309,12 @@ def published_tables(
 ) -> list[Table]:
     """Return a table of published numbers for each measure, by default nDCG@10.
 
-    folder: a results folder whose scores stand beside them.
-    labels: as in `report`; other arguments and errors as of `published_table`.
+    publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
+    folder: a results folder whose scores are shown beside the published ones.
+    datasets, systems: only these.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
+
+    Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.
     """
     study = None if folder is None else Study.of(folder, None, (), labels=labels)
     return [
@@ -320,9 +334,9 @@ def published_table(
     """Return a table of published numbers.
 
     name: one of PUBLISHED, or a publisher such as "BEIR paper", for its scores by the measure.
-    baseline: of averages, by default the publisher's BM25, else its first system.
-    datasets: only these, or the members of these groups.
-    systems: only systems that have all words of one of these.
+    baseline: baseline of the averages, by default the publisher's BM25, else its first system.
+    datasets: only these datasets, or the members of these groups.
+    systems: only systems whose name has all words of one of these.
     study: own results, shown beside on the splits that both have.
 
     Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
@@ -346,7 +360,7 @@ def published_table(
             for table, row, column, value in facts_table("printed-tables.tsv")
             if table == name
         }
-        return replace(crossed(corner, cells, name), above=(source,))
+        return replace(_crossed(corner, cells, name), above=(source,))
     publisher = "BEIR paper" if name in ("BEIR table 2", "BEIR table 9") else name
     measure = {"BEIR table 2": "nDCG@10", "BEIR table 9": "R@100"}.get(name, measure)
     own = [one for one in published(measure=measure) if one.model.endswith(f"[{publisher}]")]
@@ -424,7 +438,7 @@ def _beside(
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return the paper's table of own results for each measure, with verdicts against the baseline."""
+    """Return a paper's table of one's own results for each measure, with verdicts against the baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

@@ -10,14 +10,14 @@ from itertools import product
 from pathlib import Path
 
 from weir.api.benchmark import Benchmark
-from weir.api.charts import notebook_chart, write_figure
+from weir.api.charts import NOTEBOOK_CSS, notebook_chart, write_figure
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS
 from weir.argument_types import checked
 from weir.audit import Audit, audited_all
 from weir.core import frames
-from weir.core.charts import WIDTHS_PX, Chart, css, sheets
-from weir.core.rounding import short_score
+from weir.core.charts import WIDTHS_PX, Chart, sheets
+from weir.core.rounding import score
 from weir.core.scores import Note
 from weir.core.tables import (
     Table,
@@ -63,11 +63,9 @@ class Report:
     audits: tuple[Audit, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables of all sections, in the report's order."""
         return tuple(table for section in self.sections for table in section.tables)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes that qualify the report's scores."""
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
@@ -77,7 +75,7 @@ class Report:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each dataset, system and measure of the report, as `weir.results` has them."""
+        """Return {column: values}, a row for each dataset, system and measure of the report."""
         return ResultSet(ROWS, tuple(self.study.rows)).columns()
 
     def __repr__(self) -> str:
@@ -85,7 +83,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         head, *others = self.sections
-        parts = [f"<style>{css(notebook=True)}</style><h3>{html_escaped(head.title)}</h3>"]
+        parts = [f"<style>{NOTEBOOK_CSS}</style><h3>{html_escaped(head.title)}</h3>"]
         parts.append(f"<p>{html_escaped(head.lead)}</p>")
         for heading, statements in head.lists:
             parts += [f"<h4>{html_escaped(heading)}</h4>", *map(statement, statements)]
@@ -104,11 +102,11 @@ class Report:
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page; raises StoreError when the disk refuses."""
+        """Write the page; raises StoreError if the file cannot be written."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """Return conclusions, leaderboard and serious questions in at most MARKDOWN_LINES lines."""
+        """Return conclusions, leaderboard and serious questions as Markdown, in at most MARKDOWN_LINES lines."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -125,11 +123,11 @@ class Report:
             lines += ["", "| rank " * ranked + head_line, "|---" * ranked + "|---|---:|---|---|"]
             for one in whole.standings[:10]:
                 known = one.low is not None and one.high is not None
-                ends = f"{short_score(one.low or 0)}–{short_score(one.high or 0)}" if known else ""
+                ends = f"{score(one.low or 0)}–{score(one.high or 0)}" if known else ""
                 tallied = map(str, tally(study, measure, one.system))
                 counts = "baseline" if one.system == study.baseline else "/".join(tallied)
                 name, rank = markdown_escaped(study.short_name(one.system)), rank_text(one, "–")
-                row = f"| {name} | {short_score(one.mean)} | {ends} | {counts} |"
+                row = f"| {name} | {score(one.mean)} | {ends} | {counts} |"
                 lines.append(f"| {rank} " * ranked + row)
         serious = [one for one in self.questions if one.severity == "serious"]
         lines += [""] * bool(serious)
@@ -143,7 +141,8 @@ class Report:
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the tables as LaTeX, Markdown and unrounded CSV; return the paths.
 
-        `scores` holds datasets x systems with averages against the baseline. Raises StoreError when the disk refuses.
+        `scores` holds datasets x systems with averages against the baseline. Raises StoreError if a file
+        cannot be written.
         """
         place = path_of(folder)
         paths = write_tables(study_tables(self.study), place, "scores")
@@ -158,7 +157,11 @@ class Report:
     ) -> list[Path]:
         """Write each chart with the endings svg, png or pdf; return the paths.
 
-        A chart taller than a sheet of paper is several numbered files. Width and errors are as in `Figure.save`.
+        width: "page" or "column".
+
+        A chart taller than a sheet of paper is several numbered files. Raises UnknownName for another ending
+        or width, MissingExtra for png or pdf without vl-convert-python, StoreError if a file cannot be
+        written.
         """
         paths, place = [], path_of(folder)
         make_folder(place)
@@ -174,9 +177,12 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as LaTeX, Markdown and CSV under one name; several tables are one CSV file each.
+    """Write tables as LaTeX, Markdown and CSV under one name, several tables in a CSV file each; return the
+    paths.
 
-    csv: texts instead of the tables' own. Raises StoreError when the disk refuses.
+    csv: texts to write instead of the tables' own CSV.
+
+    Raises StoreError if a file cannot be written.
     """
     make_folder(folder)
     values = csv or [one.csv() for one in tables]
@@ -206,12 +212,12 @@ def report(
 
     folder: a results folder, or a benchmark that has one, whose names are shown.
     baseline: compare with this system, by default bm25, else the first.
-    measures: these measures alone, by default all.
-    datasets: these datasets alone, by default all; a group means its members.
-    systems: these systems alone, by default all.
+    measures: only these measures, by default all.
+    datasets: only these datasets, by default all. A group means its members.
+    systems: only these systems, by default all.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
     audit: also audit the collections on this machine.
-    progress: called with the task, the steps done and all steps.
+    progress: called with (task, steps done, all steps).
 
     Raises FormatError for a folder without results, UnknownName for an absent name.
     """

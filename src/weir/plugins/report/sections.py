@@ -1,11 +1,11 @@
-"""The sections of a report: their sentences, charts and tables. A section without data is left out."""
+"""The sections of a report: sentences, charts and tables; a section without data is left out."""
 
 from __future__ import annotations
 
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -23,8 +23,9 @@ from weir.api.charts import (
     standings_chart,
     verdict_map,
 )
+from weir.api.comparison_tables import COMPARISONS
 from weir.api.result_set import ResultSet
-from weir.api.rows import COMPARISONS, ROWS, grid_tables, grids_marked
+from weir.api.rows import ROWS, grid_tables, grids_marked
 from weir.audit.bias import feature_groups
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.audit.check import Audit, Finding, audit_tables
@@ -39,20 +40,26 @@ from weir.core.rounding import (
     one_or_more,
     percent,
     probability,
-    short_change,
-    short_score,
+    score,
     typeset,
+    typeset_change,
 )
-from weir.core.scores import Row
 from weir.core.subject import Subject
 from weir.core.tables import Cell, Table, sentences, table_of
+from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables
 from weir.experiment.experiment import DEPTH
-from weir.experiment.results import PARSE_FAILURES, ResultCell, search_seconds, unequal_depths
+from weir.experiment.results import (
+    PARSE_FAILURES,
+    ResultCell,
+    recorded_place,
+    search_seconds,
+    unequal_depths,
+)
 from weir.files.runs import read_run
-from weir.measures.measure import direction
+from weir.measures.measure import direction, parse_measure
 from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
 from weir.plugins.report.paper import (
     CollectionFacts,
@@ -64,7 +71,7 @@ from weir.plugins.report.paper import (
 from weir.plugins.report.study import FEW_QUERIES, MOST_PAIRWISE_SYSTEMS, RUN_BYTES, Study
 from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
-from weir.stats.compare import Comparison, compare_tables, disagrees, rank_text
+from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
 from weir.stats.score_rows import answered_rate
 from weir.stats.significance import TESTS
@@ -84,6 +91,14 @@ MOST_OVERLAP_COLLECTIONS = 20
 """Most collections whose words are compared."""
 SEVERITIES = ("wrong", "serious", "caution", "note", "checked")
 """Severities of a reviewer's questions, in the words of the audit."""
+SEVERITY_WORDS = {
+    "wrong": ("wrong", "wrong"),
+    "serious": ("serious", "serious"),
+    "caution": ("caution", "cautions"),
+    "note": ("note", "notes"),
+    "checked": ("checked", "checked"),
+}
+"""{severity: its word after 1, and after another number}."""
 
 
 @dataclass(frozen=True)
@@ -131,31 +146,34 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Join names with commas and "and"; beyond `most` names the rest is a count."""
+    """Return names joined by commas and "and"; beyond `most` names the rest is a number."""
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 def _score_cell(value: float | None) -> Cell:
-    return Cell("–") if value is None else Cell(short_score(value), value=value)
-
-
-def _share_cell(value: float) -> Cell:
-    return Cell(percent(value), value=value)
+    return Cell("–") if value is None else Cell(score(value), value=value)
 
 
 def interval(low: float | None, high: float | None) -> str:
     """Return an interval of differences in brackets; "" for none."""
-    return "" if low is None or high is None else f" [{short_change(low)}, {short_change(high)}]"
+    return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
+
+
+MOST_QUERIES = "which has most queries"
+
+
+def chosen_clause(study: Study, reason: str) -> str:
+    """Return why a section shows one collection of several, as a clause after its name; "" if there is one."""
+    return f", {reason}" if len(study.datasets) > 1 else ""
 
 
 # ----------
 # In short.
 
 
-def report_title(study: Study) -> str:
-    """Return the title of the report, such as "Five systems on scifact"."""
+def _report_title(study: Study) -> str:
     words = "no one two three four five six seven eight nine ten eleven twelve"
     numbers = dict(enumerate(words.split(" ")))
     systems, datasets = len(study.systems), len(study.datasets)
@@ -176,16 +194,16 @@ def lede(study: Study) -> str:
         else f"{len(names)} collections"
     )
     lacking = sum(math.isnan(row.low) for row in study.cell_rows)
-    means = (
-        f"All but {counted(lacking, 'mean')} on a collection have"
+    but = (
+        f", but for {counted(lacking, 'mean')} that {one_or_more(lacking, 'has', 'have')} none"
         if lacking
-        else "Every mean on a collection has"
+        else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
     verb = "system answered" if len(study.systems) == 1 else "systems answered"
     return (
         f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
-        f"{means} a 95% interval. {verdicts}".strip()
+        f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
     )
 
 
@@ -207,26 +225,19 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
             continue
         verdict, other = ("better", "worse") if len(by["better"]) >= len(by["worse"]) else ("worse", "better")
         names, changes = [c.dataset for c, _ in by[verdict]], [p.difference for _, p in by[verdict]]
-        sizes = dict.fromkeys(short_change(of(changes, key=abs)) for of in (min, max))
+        size = " to ".join(dict.fromkeys(typeset_change(of(changes, key=abs)) for of in (min, max)))
+        if len(changes) == 1:
+            size = _size(by[verdict][0][1])
         where = and_(names) if len(names) <= 3 else f"{len(names)} of {len(pairs)} collections"
         none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
-        every = [c.dataset for found_by in by.values() for c, _ in found_by]
-        tail += _open_pair_clause(study, (system, study.baseline), every, audits)
-        tail += _ties_clause(
-            [
-                c.dataset
-                for n in by.values()
-                for c, _ in n
-                if ties_could_turn(study, c, system, study.baseline)
-            ]
-        )
+        tail += _doubts(study, [c for of in by.values() for c, _ in of], (system, study.baseline), audits)
         found.append(
             (
                 sum(map(abs, changes)),
                 Statement(
                     f"{study.short_name(system)} is {verdict} than {baseline}",
-                    f"on {where}, by {' to '.join(sizes)}{tail}.",
+                    f"on {where}, by {size} of {measure}{tail}.",
                 ),
             )
         )
@@ -236,24 +247,64 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
                 abs(pair.difference),
                 Statement(
                     f"{study.short_name(first)} is better than {study.short_name(second)}",
-                    f"on {c.dataset}, by {short_change(abs(pair.difference))}"
-                    f"{_open_pair_clause(study, (first, second), [c.dataset], audits)}"
-                    f"{_ties_clause([c.dataset] * ties_could_turn(study, c, first, second))}.",
+                    f"on {c.dataset}, by {_size(_better_last(pair))} of {measure}"
+                    f"{_doubts(study, [c], (pair.first, pair.second), audits)}.",
                 ),
             )
             for c in single
             for pair in c.pairs
             if pair.verdict in SEPARABLE
-            for first, second in [
-                (pair.second, pair.first) if pair.verdict == "better" else (pair.first, pair.second)
-            ]
+            for first, second in [(_better_last(pair).second, _better_last(pair).first)]
         ]
     statements = [
         *([] if whole is None else _best_of_all(study, whole, audits)),
         *(one for _, one in sorted(found, key=lambda pair: -pair[0])),
         *_fastest(study),
     ]
-    return tuple(statements[:MOST_SENTENCES])
+    alone = tuple(_by_another_measure(study))
+    return (*statements[: MOST_SENTENCES - len(alone)], *alone)
+
+
+def _doubts(
+    study: Study, comparisons: Sequence[Comparison], systems: tuple[str, str], audits: Sequence[Audit]
+) -> str:
+    datasets = [c.dataset for c in comparisons]
+    clauses = (
+        _open_pair_clause(study, systems, datasets, audits),
+        _depths_clause(study, study.measures[0], datasets, systems),
+        _ties_clause([c.dataset for c in comparisons if ties_could_turn(study, c, *systems)]),
+    )
+    return "".join(clauses)
+
+
+def _better_last(pair: Pair) -> Pair:
+    return pair if pair.verdict == "better" else pair.reversed
+
+
+def _size(pair: Pair) -> str:
+    return f"{typeset_change(pair.difference)}{interval(pair.low, pair.high)}"
+
+
+def _by_another_measure(study: Study) -> Iterator[Statement]:
+    """Yield a statement on pairs that other measures tell apart on a collection where the first does not."""
+    pairs = {
+        (measure, c.dataset, frozenset((p.first, p.second))): p
+        for measure in study.tested()
+        for c in study.on(measure)
+        for p in c.pairs
+        if p.verdict in SEPARABLE and (measure, c.dataset) not in study.constructed
+    }
+    first = study.measures[0]
+    alone = [(m, d, _better_last(p)) for (m, d, both), p in pairs.items() if (first, d, both) not in pairs]
+    if alone:
+        measure, dataset, pair = max(alone, key=lambda one: abs(one[2].difference))
+        better, worse = map(study.short_name, (pair.second, pair.first))
+        text = f"on {dataset}, by {_size(pair)}, where {first} does not separate them"
+        text += _depths_clause(study, measure, [dataset], (pair.first, pair.second))
+        if len(alone) > 1:
+            measures = and_(list(dict.fromkeys(name for name, _, _ in alone)), 3)
+            text += f"; {len(alone)} verdicts of {measures} are such"
+        yield Statement(f"By {measure}, {better} is better than {worse}", f"{text}.")
 
 
 def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> Iterator[Statement]:
@@ -264,17 +315,20 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     tied = any(ties_could_turn(study, whole, best.system, one.system) for one in whole.standings[1:])
     turned = "; the order of tied documents could turn it" * tied
     if whole.unit == "datasets":
-        where = f"the mean of {whole.dataset} ({_singly(study.singly_best(whole.measure, best.system))})"
+        singly = study.singly_best(whole.measure, best.system)
+        where = f"the mean of {whole.dataset} (on {f'{singly} of them also' if singly else 'none of them'} singly)"
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system",
-        f"on {where}{_open_order_clause(study, study.short_name(best.system), audits)}{turned}.",
+        f"on {where}, by {whole.measure}{_open_order_clause(study, study.short_name(best.system), audits)}"
+        f"{_depths_clause(study, whole.measure, study.datasets)}{turned}.",
     )
 
 
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.costs if one.quality.dataset == study.largest]
     own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
-    if len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
+    machines = {one.machine for one in costs if one.p50_ms is not None}
+    if len(machines) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
         times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
         who = one_or_more(len(others), "the other takes", "the others take")
@@ -285,12 +339,8 @@ def _fastest(study: Study) -> Iterator[Statement]:
         )
 
 
-def _singly(count: int) -> str:
-    return f"on {count} of them also singly" if count else "on none of them singly"
-
-
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over the orders of tied documents; across datasets the mean of both."""
+    """Return (lowest, highest) mean of a system over the orders of tied documents."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -304,9 +354,14 @@ def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, 
 
 
 def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) -> bool:
-    """Return True if some order of tied documents puts the lower of two means above the other one."""
+    """Return True if the order of tied documents decides which of two means is higher."""
     (low, high), (least, most) = (tie_span(study, comparison, system) for system in (one, other))
     return max(high - low, most - least) > 0 and low < most and least < high
+
+
+def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems: Sequence[str] = ()) -> str:
+    uneven = [name for name in datasets if uneven_depths(study, measure, name, systems)]
+    return f"; rankings end at very different depths on {and_(uneven, 3)}" if uneven else ""
 
 
 def _ties_clause(datasets: Sequence[str]) -> str:
@@ -314,10 +369,6 @@ def _ties_clause(datasets: Sequence[str]) -> str:
 
 
 def _tied(study: Study, measure: str) -> list[Statement]:
-    """Return a statement on the pair that ties leave undecided and whose means span most; [] for none.
-
-    Spans below SPAN_OF_TIES are left out.
-    """
     found = []
     for c in study.on(measure):
         spans = {one.system: tie_span(study, c, one.system) for one in c.standings}
@@ -332,7 +383,7 @@ def _tied(study: Study, measure: str) -> list[Statement]:
     if not found:
         return []
     _, dataset, loose, firm, *scores = max(found)
-    least, most, mean_of_firm = map(short_score, scores)
+    least, most, mean_of_firm = map(score, scores)
     more = f", and of {counted(len(found) - 1, 'pair')} more:" if len(found) > 1 else ":"
     text = (
         f"in some order of tied documents {loose} has {least}, in another {most}; {firm} has {mean_of_firm}."
@@ -356,7 +407,6 @@ def _open_order_clause(study: Study, label: str, audits: Sequence[Audit]) -> str
 def _open_pair_clause(
     study: Study, systems: tuple[str, str], datasets: Sequence[str], audits: Sequence[Audit]
 ) -> str:
-    """Return the clause that unjudged documents could turn the order of two systems; "" if the audit found none."""
     turning = {name: found for name, found in turning_pairs(study, audits).items() if name in datasets}
     both = set(map(study.short_name, systems))
     sure = [name for name, (_, pairs) in turning.items() if any(set(pair) == both for pair in pairs)]
@@ -397,15 +447,17 @@ def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
     head = f"That {study.short_name(first.system)} is the best."
     if level:
         second, pair = level[0]
-        size = f"{short_change(pair.difference)}{interval(pair.low, pair.high)}"
+        size = f"{_size(pair)} of {whole.measure}"
         wide = study.together[whole.measure, whole.dataset].against(first.system, second)
         if disagrees(pair) and wide is not None and wide.low is not None:
             size += f", or{interval(wide.low, wide.high)} for all {pair.comparisons} comparisons together"
         more = and_([study.short_name(system) for system, _ in level[1:4]])
         text = f"On {whole.dataset} it leads {study.short_name(second)} by {size}, which is not separable"
+        rest = f", nor is its lead over {more}" if more else ""
         if not pair.difference:
             text = f"On {whole.dataset} {study.short_name(second)} has the same mean"
-        yield Statement(head, f"{text}{f', nor is its lead over {more}' if more else ''}.")
+            rest = f", and its lead over {more} is not separable" if more else ""
+        yield Statement(head, f"{text}{rest}.")
     elif not study.pairwise and len(whole.standings) > 2:
         yield Statement(head, f"Each system is compared with {study.short_name(study.baseline)} alone.")
 
@@ -484,7 +536,7 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
-        report_title(study),
+        _report_title(study),
         lede(study),
         lists=(
             (
@@ -504,13 +556,13 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 
 
 def leaderboard(study: Study) -> Section | None:
-    """Return the standings of each measure, with ranks from verdicts; None without comparisons."""
+    """Return the section with the standings of each measure, with ranks from verdicts; None without comparisons."""
     charts, tables = list[Intervals](), list[Table]()
     wholes = [whole for whole in map(study.ranking_comparison, study.measures) if whole is not None]
     for one in wholes:
         parts = study.on(one.measure) if one.unit == "datasets" else []
         charts.append(standings_chart(one, parts, study.numbers))
-        tables.append(standings_table(study, one))
+        tables.append(_standings_table(study, one))
     if not wholes:
         return None
     whole = wholes[0]
@@ -549,7 +601,7 @@ def leaderboard(study: Study) -> Section | None:
         lead,
         tuple(charts),
         tuple(tables),
-        notes,
+        notes + constructed_notes(study),
         board=" ".join(board),
         plain=(_plain_standings(study, wholes),),
     )
@@ -567,14 +619,14 @@ def _plain_standings(study: Study, wholes: Sequence[Comparison]) -> Table:
             numbers = (one.mean, one.low, one.high, one.best, one.worst)
             lines.append(
                 [whole.measure, whole.dataset, study.short_name(one.system),
-                 *("" if v is None else Cell(short_score(v), value=v) for v in numbers), one.letters,
+                 *("" if v is None else Cell(score(v), value=v) for v in numbers), one.letters,
                  *("" if n is None else str(n) for n in tallied)]
             )  # fmt: skip
     return table_of(lines, right=3, keys=3)
 
 
 def ranges_differ(whole: Comparison) -> bool:
-    """Return False if each system may have any rank."""
+    """Return True unless each system may have any rank."""
     return len({(one.best, one.worst) for one in whole.standings if one.best is not None}) > 1
 
 
@@ -600,8 +652,7 @@ def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
 
 
-def standings_table(study: Study, whole: Comparison) -> Table:
-    """Return standings with ranks, intervals and counts of verdicts against the baseline."""
+def _standings_table(study: Study, whole: Comparison) -> Table:
     tested = bool(direction(whole.measure))
     ranked = ranges_differ(whole)
     head = ["rank"] * ranked + ["system", "mean", "95% interval"]
@@ -609,20 +660,35 @@ def standings_table(study: Study, whole: Comparison) -> Table:
         [*head, *(["tie groups", "better", "not separable", "worse"] if tested else [])]
     ]
     for one in whole.standings:
-        ends = (
-            "–" if one.low is None or one.high is None else f"{short_score(one.low)}–{short_score(one.high)}"
-        )
+        ends = "–" if one.low is None or one.high is None else f"{score(one.low)}–{score(one.high)}"
         counts = (
             [""] * 3 if one.system == study.baseline else map(str, tally(study, whole.measure, one.system))
         )
         lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean), ends,
                       *((one.letters, *counts) if tested else ())])  # fmt: skip
     title = f"{whole.measure}, against {study.short_name(study.baseline)}" if tested else whole.measure
-    return table_of(lines, right=6 if tested else 2, keys=1 + ranked, title=title)
+    deep = uneven_depths(study, whole.measure)
+    return table_of(lines, right=6 if tested else 2, keys=1 + ranked, title=title, notes=deep)
+
+
+def uneven_depths(
+    study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
+
+    dataset, systems: only these, by default all.
+    """
+    cells = [
+        named
+        for cell, named in zip(study.cells, study.named_cells, strict=True)
+        if dataset in ("", cell.dataset) and (not systems or cell.label in systems)
+    ]
+    notes = unequal_depths(cells, [measure])
+    return tuple(f"{note.text}. The longer ones can gain where the shorter end." for note in notes)
 
 
 def collections(study: Study) -> Section | None:
-    """Return the map of datasets x systems with verdicts; None for one dataset."""
+    """Return the section with the map of datasets x systems and verdicts; None for one dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -633,25 +699,25 @@ def collections(study: Study) -> Section | None:
     )
     board = f"Bold is {bold}. Detectable: the smallest difference to the baseline that such queries show 8 times in 10."
     if any(study.query_count(name) < FEW_QUERIES for name in study.datasets):
-        board += f" Few: fewer than {FEW_QUERIES} queries."
-    rows = _labelled_rows(study)
-    grids = grids_marked(grid_tables(rows), legend=False)
+        board += f" A collection marked (few) has fewer than {FEW_QUERIES} queries."
+    rows = [replace(row, system=study.short_name(row.system), title="") for row in study.rows]
+    grids = tuple(
+        replace(table, notes=(*table.notes, *uneven_depths(study, table.title)))
+        for table in grids_marked(grid_tables(rows), legend=False)
+    )
     records = (ResultSet(ROWS, tuple(rows)),)
     return Section("collections", "Collections and systems", lead, maps, grids, records=records, board=board)
-
-
-def _labelled_rows(study: Study) -> list[Row]:
-    return [replace(row, system=study.short_name(row.system), title="") for row in study.rows]
 
 
 def _against_baseline(study: Study) -> Section | None:
     if len(study.systems) < 2:
         return None
     tested = [m for m in study.tested() if study.on(m)]
+    telling = [m for m in tested if m in study.telling]
     many = len(study.systems) > MANY_SYSTEMS
     charts = tuple(
         chart
-        for m in (tested[:1] if many else tested)
+        for m in (telling[:1] if many else telling)
         if (chart := _differences(study, m)).panels
     )  # fmt: skip
     if not tested:
@@ -671,7 +737,17 @@ def _against_baseline(study: Study) -> Section | None:
         )
     shown = tuple(_labelled(study, c) for m in tested for c in study.on(m))
     tables, records = compare_tables(shown, long=True), (ResultSet(COMPARISONS, shown),)
-    return Section("baseline", f"Better or worse than {name}", lead, charts, tables, records=records)
+    notes = constructed_notes(study)
+    return Section("baseline", f"Better or worse than {name}", lead, charts, tables, notes, records=records)
+
+
+def constructed_notes(study: Study) -> tuple[str, ...]:
+    """Return a sentence on the measures that charts leave out, as they are 1 by construction; () for none."""
+    left = [measure for measure in study.measures if measure not in study.telling]
+    everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
+    ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
+    text = f"Not drawn: {and_(left)}, which {ones} for any system that returns all documents."
+    return (text,) * bool(left)
 
 
 def _differences(study: Study, measure: str) -> Intervals:
@@ -692,13 +768,14 @@ def _labelled(study: Study, comparison: Comparison) -> Comparison:
 
 
 def cost(study: Study) -> Section | None:
-    """Return quality against the time of a query and the size of the index; None if nothing was timed."""
+    """Return the section on quality against time of a query and size of the index; None if nothing was timed."""
     costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
     if not costs:
         return None
     dataset = study.largest
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
+    hardware = sorted({one.machine for one in own})
     charts = []
     for chart in cost_charts(own, study.numbers):
         drawn = chart
@@ -723,7 +800,7 @@ def cost(study: Study) -> Section | None:
                 return pair is not None and pair.verdict == "better"
 
             way = direction(study.measures[0])
-            line = front(points, separable, way)
+            line = front(points, separable, way) if len(hardware) == 1 else ()
             on_line = {number for number, _ in line}
             points = tuple(
                 replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
@@ -732,13 +809,12 @@ def cost(study: Study) -> Section | None:
         charts.append(drawn)
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
-    hardware = sorted({machine(one.hardware) for one in own})
-    lead = f"On {dataset}, {what} and {study.query_count(dataset):,} queries, by {machine(own[0].hardware)}."
+    why = chosen_clause(study, study.why_largest)
+    lead = f"On {dataset}{why}: {what} and {study.query_count(dataset):,} queries, by {own[0].machine}."
     if any(isinstance(chart, Points) for chart in charts):
-        lead += (
-            " The line is the best that can be had for the time; where it is dashed, the gain is not separable. Hollow "
-            f"marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
-        )
+        if len(hardware) == 1:
+            lead += " The line is the best that can be had for the time; where it is dashed, the gain is not separable."
+        lead += f" Hollow marks are not separable from {study.short_name(study.baseline)}. Bars are 95% intervals."
     notes = (f"measured on different machines: {and_(hardware)}",) if len(hardware) > 1 else ()
     shown = [
         replace(one, quality=replace(one.quality, system=study.short_name(one.quality.system), title=""))
@@ -753,11 +829,6 @@ def cost(study: Study) -> Section | None:
     tables = (replace(first, notes=(" ".join(marks),)), *more, printed)
     records = (ResultSet(EFFICIENCIES, tuple(shown)),)
     return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
-
-
-def machine(hardware: str) -> str:
-    """Return processor and cores, the first two parts of a hardware description."""
-    return ", ".join(hardware.split(", ")[:2])
 
 
 def _judged_rates(study: Study) -> Section | None:
@@ -812,8 +883,7 @@ def _unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] |
     return rates[0][1], rates[0][0], rates[-1][1], rates[-1][0]
 
 
-def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
-    """Return the bounds of scores under any judgment of the unjudged, from the audit; None without them."""
+def _bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
     numbers = {
         (one.subject, finding.system): dict(finding.numbers)
         for one in audits
@@ -842,7 +912,7 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
         [
             d,
             label,
-            *(_share_cell(of[name]) for name in (str(HOLE), BEIR_HOLE)),
+            *(Cell(percent(of[name]), value=of[name]) for name in (str(HOLE), BEIR_HOLE)),
             *(_score_cell(of[end]) for end in ("low", "score", "high")),
         ]
         for d in found
@@ -875,7 +945,6 @@ def bounds_section(study: Study, audits: Sequence[Audit]) -> Section | None:
 def _bounds_drawn(
     study: Study, found: Sequence[str], turning: Mapping[str, tuple[int, list[tuple[str, str]]]]
 ) -> tuple[list[str], list[str]]:
-    """Return the collections and systems to draw; with many systems, first those whose order could change."""
     many = len(study.systems) > MANY_SYSTEMS
     names = sorted(found, key=lambda d: -turning[d][0] if d in turning else 0) if many else list(found)
     names = [
@@ -907,9 +976,10 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs that unjudged documents could turn.
+    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could
+    reverse.
 
-    They are those that differ by as much as the queries detect, and those that a verdict tells apart all the same.
+    Counts pairs whose difference the queries can show, and pairs with a verdict.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
@@ -938,13 +1008,17 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check except notes; None without audits."""
+    """Return the section on audits, with the worst finding of each check over all audits; None without audits.
+
+    Findings of severity "note" are left out.
+    """
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
     count = sum(len(one.findings) for one in audits)
     lead = (
-        f"{counted(count, 'finding')} of {counted(len(ran), 'check')} on {counted(len(audits), 'subject')}. Wrong: a "
+        f"{counted(count, 'finding')} of {counted(len(ran), 'check')} on {counted(len(audits), 'subject')}: "
+        f"{severities_counted(f.severity for one in audits for f in one.findings)}. {_unseen(audits)} Wrong: a "
         "number is not what it claims to be. Serious: conclusions may change. Caution: report it beside the number. "
         "Notes are left out: weir audit FOLDER shows them."
     )
@@ -966,6 +1040,13 @@ def findings(audits: Sequence[Audit]) -> Section | None:
     return Section("audit", "Findings of the audit", lead, (), (summary,), (), audit_tables(above))
 
 
+def severities_counted(found: Iterable[str]) -> str:
+    """Return how many there are of each severity, the worst first, such as "1 serious, 2 cautions"; "none" of none."""
+    counts = Counter(found)
+    said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
+    return ", ".join(said) or "none"
+
+
 def _finding_sort_key(finding: Finding) -> tuple[int, float]:
     numbers = dict(finding.numbers)
     size = next(iter(numbers.values()), 0.0)
@@ -980,14 +1061,13 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
     return AUDITED.index(finding.severity), -size
 
 
-def said_of(finding: Finding) -> str:
-    """Return the collection of a finding and its system, if it is about one."""
+def _said_of(finding: Finding) -> str:
     return f"{finding.subject}{f', {finding.system}' if finding.system else ''}"
 
 
 def said(finding: Finding) -> str:
-    """Return a finding as a short phrase with its collection and system."""
-    return f"{said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
+    """Return a finding as a short phrase, with its collection and system."""
+    return f"{_said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
 
 
 def _with_documents(study: Study) -> list[str]:
@@ -996,7 +1076,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """Return the map of shared words; None for fewer than 3 collections or more than the limit."""
+    """Return the section on words that collections share; None for fewer than 3 collections or too many."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -1018,7 +1098,7 @@ def overlap(study: Study) -> Section | None:
 
 
 def lengths(study: Study) -> Section | None:
-    """Return the lengths of queries and documents; None without documents."""
+    """Return the section on lengths of queries and documents; None without documents."""
     cards_here = [one.card for one in study.collections.values() if one.layout.documents is not None]
     charts = length_charts(cards_here)
     if not charts:
@@ -1026,13 +1106,19 @@ def lengths(study: Study) -> Section | None:
     retrieved = retrieved_lengths(study)
     lead = "Words, separated by white space, on average: of title and text, and of a query. The axis is logarithmic."
     if retrieved:
-        lead += " The second chart shows the documents that each system returns first, and the relevant ones."
+        lead += " The second chart shows the documents that each system returns first, and the relevant ones"
+        names = _with_documents(study)
+        lead += f"{', on the collection with most queries' * (len(names) > 1)}."
     table = collection_table(map(CollectionFacts.of_card, cards_here))
     return Section("lengths", "Lengths", lead, (*charts, *retrieved), (table,))
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Return charts of the quartiles of words in each system's first ten documents, on the largest collection here."""
+    """Return charts of the quartiles of document lengths (words) in each system's first ten, on the largest
+    collection.
+
+    () without texts of a collection, and if its run files exceed RUN_BYTES.
+    """
     names = _with_documents(study)
     if not names:
         return ()
@@ -1071,14 +1157,14 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return means on groups of the queries of the largest collection here; None if all groups are small."""
+    """Return the section of means on groups of the largest collection's queries; None if all groups are small."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
     dataset, measure = max(large, key=study.query_count), study.measures[0]
     collection = study.collections[dataset]
     subject = Subject(dataset, queries=collection.all_queries, qrels=collection.qrels)
-    scores = {cell.label: cell.values() for cell in study.cells if cell.dataset == dataset}
+    scores = {system: values for (of, system), values in study.scores.items() if of == dataset}
     rows, counts, values = list[str](), list[int](), list[tuple[float | None, ...]]()
     for groups in feature_groups(subject):
         places_of = {name: groups.rows(one.queries) for name, one in scores.items()}
@@ -1100,7 +1186,8 @@ def slices(study: Study) -> Section | None:
     lines: list[list[str | Cell]] = [["queries with", "queries", *study.numbers.labels]]
     lines += [[row, str(n), *map(_score_cell, of)] for row, n, of in zip(rows, counts, values, strict=True)]
     lead = (
-        f"Means on groups of the {study.query_count(dataset):,} queries of {dataset}; darker is higher. Groups of "
+        f"Means on groups of the {study.query_count(dataset):,} queries of {dataset}"
+        f"{chosen_clause(study, MOST_QUERIES)}; darker is higher. Groups of "
         f"fewer than {FEW_QUERIES} queries are left out. No verdicts are made here: the audit tests slices and "
         "corrects for their number."
     )
@@ -1143,7 +1230,7 @@ def _enough_queries(study: Study) -> Question:
         parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
-        shown = " to ".join(dict.fromkeys(map(short_score, (low, high))))
+        shown = " to ".join(dict.fromkeys(map(score, (low, high))))
         parts.append(f"{study.query_count(name):,} queries of {name} show {shown}, 8 times in 10.")
     if not parts:
         moved = max((pair.won + pair.lost for c in study.on(measure) for pair in c.pairs), default=0)
@@ -1201,10 +1288,10 @@ def _one_collection(study: Study) -> Question | None:
         return Question("checked", "Does the average hold without one collection?",
                         Statement("Yes.", f"{name} leads on every collection."))  # fmt: skip
     first = next(iter(others))
-    text = f"Over all, {name} leads ({short_score(whole.standings[0].mean)}); on {and_(list(others), 3)}"
+    text = f"Over all, {name} leads ({score(whole.standings[0].mean)}); on {and_(list(others), 3)}"
     other, mean = others[first]
     text += f" another system does, such as {study.short_name(other)} on {first} "
-    text += f"({short_score(mean)})."
+    text += f"({score(mean)})."
     if moved:
         text += f" Without {moved[0]} another system leads."
     severity = "serious" if moved else "caution"
@@ -1243,8 +1330,10 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
     if not rates:
         return None
     few = min(rates) < FEW_JUDGED
-    unlike = [(name, pair) for name in study.datasets if (pair := _unlike_rates(study, name)) is not None]
-    if unlike:
+    settled = _settled_by_bounds(audits)
+    apart = [(name, pair) for name in study.datasets if (pair := _unlike_rates(study, name)) is not None]
+    ends = " to ".join(dict.fromkeys(map(percent, (min(rates), max(rates)))))
+    if unlike := [(name, pair) for name, pair in apart if name not in settled]:
         name, (low, a, high, b) = max(unlike, key=lambda one: one[1][3] - one[1][1])
         everywhere = len(unlike) == len(study.datasets)
         head = "Perhaps." if everywhere else f"Perhaps on {counted(len(unlike), 'collection')}."
@@ -1255,13 +1344,31 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
     else:
         head, severity = "The systems are judged alike.", "caution" if few else "checked"
         head = head if len(study.systems) > 1 else "Nothing is compared."
-        ends = " to ".join(dict.fromkeys(map(percent, (min(rates), max(rates)))))
         text = f"{ends} of the first ten documents are judged."
+        if len(study.systems) > 1 and settled.issuperset(study.datasets) and study.comparisons:
+            head, severity = "No.", "note" if apart and not few else severity
+            text += (
+                " Whatever the others are, systems that the queries tell apart keep their order by nDCG@10"
+            )
+            text += ", though not their distance." if min(rates) < 1 else "."
         if few:
             head = "Any score, if not their order." if len(study.systems) > 1 else "Any score."
             text = f"Only {text}{_widest_bounds(audits)}"
     answer = Statement(head, text)
     return Question(severity, question, answer, "weir eval -m Judged@10")
+
+
+def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
+    """Return the datasets whose score bounds are known, with every pair of systems that may change places."""
+    cut = {
+        finding.subject
+        for one in audits
+        for finding in one.findings
+        if finding.check == "score bounds"
+        and not finding.system
+        and dict(finding.numbers)["pairs that may turn"] > len(finding.examples)
+    }
+    return {one.subject for one in audits if "score bounds" in one.ran} - cut
 
 
 def _widest_bounds(audits: Sequence[Audit]) -> str:
@@ -1271,7 +1378,7 @@ def _widest_bounds(audits: Sequence[Audit]) -> str:
     if not bounds:
         return ""
     of, widest = max(bounds, key=lambda one: one[1]["high"] - one[1]["low"])
-    low, high = short_score(widest["low"]), short_score(widest["high"])
+    low, high = score(widest["low"]), score(widest["high"])
     return f" By what the others are, nDCG@10 of {of} may be anything from {low} to {high}."
 
 
@@ -1288,7 +1395,7 @@ def _ties(study: Study) -> Question | None:
     span = (most.highest or 0) - (most.lowest or 0)
     text = (
         f"{study.short_name(most.system)} on {most.dataset}: tied scores let {most.movable} of {most.queries} queries "
-        f"move; {most.measure} may be {short_score(most.lowest or 0)} to {short_score(most.highest or 0)}, the widest."
+        f"move; {most.measure} may be {score(most.lowest or 0)} to {score(most.highest or 0)}, the widest."
     )
     severity, head = ("caution", "For some systems.") if span >= SPAN_OF_TIES else ("note", "By a little.")
     turned = [
@@ -1306,20 +1413,23 @@ def _depths(study: Study) -> Question | None:
     notes = unequal_depths(study.named_cells, study.measures)
     if not notes:
         return None
-    text = "; ".join(note.text for note in notes) + ". The longer rankings can gain where the shorter end."
+    least = min(cell.longest for cell in study.cells if not cell.whole)
+    parsed = [parse_measure(name) for name in study.tested()]
+    deeper = next(one for one in parsed if one.cutoff is None or one.cutoff > least)
+    text = "; ".join(note.text for note in notes) + ". The longer ones can gain where the shorter end."
     question = "Were the rankings cut at the same depth?"
     return Question(
         "serious",
         question,
         Statement("No.", text),
-        f"weir run -m 'AP@{min(cell.longest for cell in study.cells)}'",
+        f"weir run -m '{deeper.name}@{least}'",
     )
 
 
 def _family(study: Study) -> Question | None:
     if len(study.systems) < 3 or len(study.systems) > MOST_PAIRWISE_SYSTEMS or not study.comparisons:
         return None
-    fewer = compare_cells(study.cells, study.measures[:1], study.baseline, study.comparisons[0].method)
+    fewer = compare_cells(study.scores, study.measures[:1], study.baseline, study.comparisons[0].method)
     other = {(c.dataset, pair.second): pair for c in fewer for pair in c.pairs}
     differing = []
     for c in study.comparisons:
@@ -1374,7 +1484,7 @@ def _costs(study: Study) -> Question | None:
         if untimed
         else ""
     )
-    machines = {machine(one.hardware) for one in study.costs if one.timed}
+    machines = {one.machine for one in study.costs if one.timed}
     if not machines:
         return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
     marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
@@ -1402,6 +1512,7 @@ def _training(study: Study) -> Question | None:
         return None
     question = "Was a model trained on these data?"
     hits = [(s, name) for s, names in trained.items() for name in names if name in study.datasets]
+    own = list(dict.fromkeys(cell.dataset for cell in study.cells if not catalogue_name(cell.collection)))
     alike = dict[tuple[str, ...], list[str]]()
     for s, names in trained.items():
         alike.setdefault(tuple(names), []).append(study.short_name(s))
@@ -1412,15 +1523,22 @@ def _training(study: Study) -> Question | None:
     if unknown:
         verb = "was" if len(unknown) == 1 else "were"
         parts.append(f"No record says on which data {and_(unknown, 3)} {verb} trained.")
+    if trained:
+        parts.append("Names of collections were compared, not their texts.")
+    if trained and own:
+        verb, whose = one_or_more(len(own), "is", "are"), one_or_more(len(own), "its", "their")
+        parts.append(
+            f"{and_(own, 3)} {verb} no published collection, so {whose} name says nothing of {whose} queries."
+        )
     parts.append("weir audit --training looks for test queries in training data.")
     head = (
         f"Yes, on {and_(list(dict.fromkeys(name for _, name in hits)))}."
         if hits
         else "Not known."
-        if unknown
-        else "No."
+        if unknown or len(own) == len(study.datasets)
+        else "Not by name."
     )
-    severity = "caution" if hits else "note" if unknown else "checked"
+    severity = "caution" if hits else "note"
     return Question(severity, question, Statement(head, " ".join(parts)), "weir audit --training")
 
 
@@ -1495,7 +1613,10 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read; label: returns a system's short name."""
+    """Return the question whether answers of language models could be read.
+
+    label: function that returns a system's short name.
+    """
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1522,20 +1643,48 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
         ]
         if not ran:
             continue
-        if not findings_of:
-            questions.append(
-                Question(
-                    "checked",
-                    question,
-                    Statement("No finding.", f"{counted(len(ran), 'collection')} checked."),
-                    "weir audit",
-                )
-            )
-            continue
-        worst = min(findings_of, key=_finding_sort_key)
-        head = f"{counted(len(findings_of), 'finding')}."
-        questions.append(Question(worst.severity, question, Statement(head, f"{said(worst)}."), "weir audit"))
+        severity, head, text = "checked", "No finding.", f"{counted(len(ran), 'collection')} checked."
+        if findings_of:
+            worst = min(findings_of, key=_finding_sort_key)
+            head, text = f"{counted(len(findings_of), 'finding')}.", f"{said(worst)}."
+            severity = worst.severity
+        if unseen := _unseen(audits, checks):
+            if not findings_of:
+                seen = and_([name for name in checks if any(name in one.ran for one in ran)])
+                severity, head = "note", "Not wholly known."
+                text = f"No finding of {seen} on {counted(len(ran), 'collection')}."
+            text += f" {unseen}"
+        questions.append(Question(severity, question, Statement(head, text), "weir audit"))
     return questions
+
+
+def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
+    """Return a sentence on checks that did not run as something is not here; "" if all ran.
+
+    checks: only these, by default all.
+    """
+    lacking = dict[str, set[str]]()
+    for one in audits:
+        for name, needed in one.left_out:
+            if not checks or name in checks:
+                lacking.setdefault(name, set()).update(needed.split(", "))
+    if not lacking:
+        return ""
+    parts = and_([PARTS.get(part, part) for part in sorted(set().union(*lacking.values()))])
+    names = list(lacking)
+    who = and_(names) if checks else counted(len(names), "check")
+    elsewhere = any(name in one.ran for one in audits for name in names)
+    return f"Not looked at{' everywhere' * elsewhere}: {who}, for want of {parts}."
+
+
+PARTS = {
+    "corpus": "documents",
+    "qrels": "judgments",
+    "runs": "rankings",
+    "training": "training data",
+    "encoder": "an encoder",
+}
+"""What checks of the audit need, in words."""
 
 
 ASKED: tuple[Callable[[Study], Question | None], ...] = (
@@ -1571,7 +1720,7 @@ def _command_lines(study: Study) -> str:
     for depth in dict.fromkeys(cell.depth for cell in study.cells):
         own = [cell for cell in study.cells if cell.depth == depth]
         parts = ["weir run"]
-        parts += dict.fromkeys(f"-d {shlex.quote(_name_given(cell))}" for cell in own)
+        parts += dict.fromkeys(f"-d {shlex.quote(name_given(cell))}" for cell in own)
         parts += dict.fromkeys(f"-s {shlex.quote(cell.system)}" for cell in own)
         parts += [f"-m {shlex.quote(name)}" for name in study.measures]
         parts += [f"-k {depth}"] * (depth != DEPTH)
@@ -1585,10 +1734,13 @@ def _command_lines(study: Study) -> str:
     return "\n".join([*lines, "weir report results/ -o report.html"])
 
 
-def _name_given(cell: ResultCell) -> str:
-    """Return the name by which `weir run -d` finds the collection of a cell, with a split that is not the usual one."""
-    place = str(cell.scored[-1][1].facts.get("collection") or cell.dataset)
-    name = f"./{cell.dataset}" if "/" in place else place
+def name_given(cell: ResultCell, whole: bool = False) -> str:
+    """Return the name by which `weir run -d` finds a result's collection, with a split that is not `test`.
+
+    whole: name a folder by its path on this machine, which no other machine has.
+    """
+    place = recorded_place(cell) or cell.dataset
+    name = f"./{cell.dataset}" if "/" in place and not whole else place
     unusual = cell.split not in ("", "test") and not name.endswith(f":{cell.split}")
     return f"{name}:{cell.split}" if unusual else name
 
@@ -1632,7 +1784,8 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
     """Return all sections whose data are on this machine, in reading order.
 
-    audits: of the folder, () without an audit; answered: the questions of a reviewer.
+    audits: audits of the folder, () without.
+    answered: the questions of a reviewer.
     """
     made = [
         short(study, audits),
@@ -1641,7 +1794,7 @@ def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]
         _against_baseline(study),
         cost(study),
     ]
-    made += [_judged_rates(study), bounds_section(study, audits), findings(audits)]
+    made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]
     for build in (overlap, lengths, slices):
         try:
             made.append(build(study))

@@ -1,9 +1,9 @@
-"""The subject of a report: the cells of a results folder, compared once, so that a page has one set of verdicts."""
+"""The data of a report: results of a folder, compared once, so that a page has one set of verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +13,17 @@ from weir.api.charts import system_numbers
 from weir.api.collection_notes import collection_notes, complete_cutoffs, construction_notes
 from weir.api.rows import labels_of
 from weir.core.charts import SystemNumbers
-from weir.core.scores import Note, Row
+from weir.core.scores import Note, Row, Scores
 from weir.core.short_names import systems_called
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.experiment.comparing import compare_cells, comparison_cost, unit_names
+from weir.experiment.comparing import (
+    compare_cells,
+    compared_tables,
+    comparison_cost,
+    scores_of_cells,
+    unit_names,
+)
 from weir.experiment.efficiency import Efficiency, efficiency
 from weir.experiment.results import (
     ResultCell,
@@ -32,7 +38,7 @@ from weir.experiment.results import (
 )
 from weir.measures import measures_of
 from weir.measures.measure import direction
-from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing
+from weir.stats.compare import Comparison, ComparisonMethod, Pair, Standing, with_wider_pairs
 from weir.stats.resampling import DRAWS
 
 MOST_PAIRWISE_SYSTEMS = 6
@@ -50,13 +56,15 @@ MOVED_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The data of a report: the cells of a results folder, and comparisons corrected together."""
+    """The data of a report: results of a folder, and comparisons corrected together."""
 
     folder: Path
     cells: tuple[ResultCell, ...]
     """One for each dataset and system, of the largest depth."""
     measures: tuple[str, ...]
     numbers: SystemNumbers
+    scores: dict[tuple[str, str], Scores]
+    """Scores by query, by dataset and system."""
     comparisons: tuple[Comparison, ...]
     """Of each measure on each dataset, and across datasets."""
     remarks: tuple[str, ...] = ()
@@ -71,13 +79,14 @@ class Study:
         systems: Sequence[str] = (),
         labels: Sequence[str] = (),
     ) -> Study:
-        """Read the study of a results folder.
+        """Return the data of a report from a results folder.
 
         baseline: name or label, by default bm25, else the first system.
+        measures, datasets, systems: only these, by default all.
         labels: names for systems, such as "tuned=bm25(k1=1.2)".
 
-        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or baseline,
-        BadValue if all were scored by outdated judgments, and as `labels_of`.
+        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
+        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -100,15 +109,15 @@ class Study:
             if measure not in available:
                 raise UnknownName("measure among these results", measure, available)
         numbers = system_numbers(names, chosen, {**system_titles(cells), **label_of})
-        comparisons: list[Comparison] = []
+        scores, comparisons = scores_of_cells(cells), list[Comparison]()
         try:
             family = None if len(names) <= MOST_PAIRWISE_SYSTEMS else chosen
             drawn = comparison_cost(cells, wanted) * DRAWS / (1 if family is None else len(names) / 2)
             draws = DRAWS if drawn <= MOST_DRAWN else FEWER_DRAWS
-            comparisons = _compared(cells, wanted, family, ComparisonMethod(draws=draws))
+            comparisons = _compared(scores, wanted, family, ComparisonMethod(draws=draws))
         except BadValue as error:  # one system alone, or one query
             remarks = [*remarks, str(error)]
-        made = Study(folder, tuple(cells), tuple(wanted), numbers, tuple(comparisons), tuple(remarks))
+        made = Study(folder, tuple(cells), tuple(wanted), numbers, scores, tuple(comparisons), tuple(remarks))
         whole = made.ranking_comparison(wanted[0])
         if whole is None:
             return made
@@ -131,27 +140,27 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """True if each system is compared with each, False if with the baseline alone."""
+        """True if each system is compared with each, False if only with the baseline."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Comparisons by measure and dataset, with intervals that hold for all corrected tests together.
-
-        They are Student's at the level that Bonferroni's correction leaves to each.
-        """
+        """Comparisons by measure and dataset, with simultaneous intervals: Student's, at Bonferroni's level."""
         if not self.comparisons:
             return {}
         method = self.comparisons[0].method
         tests = max((pair.comparisons for one in self.comparisons for pair in one.pairs), default=1)
         level = 1 - method.alpha / tests
         family = None if self.pairwise else self.baseline
-        wide = _compared(self.cells, self.measures, family, ComparisonMethod(test="t", level=level))
-        return {(one.measure, one.dataset): one for one in wide}
+        tables = compared_tables(self.scores, self.measures, family)
+        return {
+            (one.measure, one.dataset): with_wider_pairs(one, of, level)
+            for one, of in zip(self.comparisons, tables, strict=True)
+        }
 
     @property
     def family(self) -> str:
-        """A description of the comparisons corrected together, with test and correction."""
+        """The tests that were corrected together, in words, with test and correction."""
         first = self.comparisons[0]
         which = (
             "all pairs of systems" if self.pairwise else f"each system with {self.short_name(self.baseline)}"
@@ -167,17 +176,17 @@ class Study:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The means of all cells, then means of groups of datasets after their members."""
+        """The means of all results, then means of groups of datasets after their members."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
 
     @cached_property
     def cell_rows(self) -> tuple[Row, ...]:
-        """The means of all cells, without groups of datasets."""
+        """The means of all results, without groups of datasets."""
         return tuple(row for row in self.rows if row.dataset in self.datasets)
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: the unit that enters means over datasets, a group or a collection}."""
+        """{dataset: the group or collection that it counts as in means over datasets}."""
         return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
@@ -199,9 +208,9 @@ class Study:
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
     def ranking_comparison(self, measure: str) -> Comparison | None:
-        """Return the comparison that ranks the systems: across datasets, or on the only one.
+        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without either.
 
-        A system with the same mean on all datasets has no interval there: its means do not show how it varies.
+        A system with the same mean on all datasets has no interval in it.
         """
         across, single = self.across(measure), self.on(measure)
         if across is None:
@@ -221,12 +230,13 @@ class Study:
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
-        """Return a system against another one, by default the baseline; None if they were not compared."""
+        """Return the comparison of a system with another one, by default the baseline; None if they were not
+        compared."""
         return comparison.against(system, other or self.baseline)
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """The cost and the mean of the first measure for each cell."""
+        """The cost of each result, with its mean by the first measure."""
         measured = efficiency(self.folder, self.measures[0])
         place = {(cell.dataset, cell.label): n for n, cell in enumerate(self.cells)}
         own = [one for one in measured if (one.quality.dataset, one.quality.system) in place]
@@ -234,7 +244,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """Those collections of the cells that are on this machine and unchanged since they were measured."""
+        """The collections on this machine that have not changed since they were measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -248,7 +258,7 @@ class Study:
 
     @cached_property
     def named_cells(self) -> tuple[ResultCell, ...]:
-        """The cells under the report's names of their systems."""
+        """The results, with their systems named as in the report."""
         named = ((cell, self.short_name(cell.label)) for cell in self.cells)
         return tuple(replace(cell, label=name, title=name) for cell, name in named)
 
@@ -265,12 +275,20 @@ class Study:
 
     @cached_property
     def constructed(self) -> tuple[tuple[str, str], ...]:
-        """(measure, dataset) of each measure that is 1 for a system that returns all documents."""
+        """(measure, dataset) of each measure that is 1 for any system that returns all documents."""
         pairs = []
         for name, dataset in self.collections.items():
             with suppress(WeirError):
                 pairs += [(measure, name) for measure, *_ in complete_cutoffs(dataset, self.measures)]
         return tuple(pairs)
+
+    @cached_property
+    def telling(self) -> tuple[str, ...]:
+        """The measures that are not 1 by construction on every dataset; all measures if each is."""
+        everywhere = [
+            m for m in self.measures if all((m, name) in self.constructed for name in self.datasets)
+        ]
+        return tuple(m for m in self.measures if m not in everywhere) or self.measures
 
     def query_count(self, dataset: str) -> int:
         """Return the number of judged queries of a dataset."""
@@ -284,19 +302,27 @@ class Study:
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents; if any system was timed, among the timed datasets."""
-        timed = {
-            one.quality.dataset for one in self.costs if one.p50_ms is not None or one.mean_ms is not None
-        }
-        own = [name for name in self.datasets if name in timed] or self.datasets
-        return max(own, key=lambda name: self.documents(name) or 0)
+        """The dataset with most documents; if any system was timed, only timed datasets count."""
+        return max(self.timed or self.datasets, key=lambda name: self.documents(name) or 0)
+
+    @cached_property
+    def timed(self) -> tuple[str, ...]:
+        """The datasets on which any system was timed."""
+        own = {one.quality.dataset for one in self.costs if one.p50_ms is not None or one.mean_ms is not None}
+        return tuple(name for name in self.datasets if name in own)
+
+    @property
+    def why_largest(self) -> str:
+        """The reason for which `largest` is shown, as a clause."""
+        some = 0 < len(self.timed) < len(self.datasets)
+        return f"which has most documents{' of those that were timed' * some}"
 
     def tested(self) -> list[str]:
         """Return the measures with a direction, whose comparisons have verdicts."""
         return [measure for measure in self.measures if direction(measure)]
 
     def singly_best(self, measure: str, system: str) -> int:
-        """Return the number of datasets on which a system is better than every other one."""
+        """Return the number of datasets on which a system is better than every other."""
         return sum(
             all(
                 (pair := self.against(one, system, other)) is not None and pair.verdict == "better"
@@ -307,7 +333,7 @@ class Study:
         )
 
     def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
-        """Return the least and greatest difference to the baseline that the queries can show; None if unknown."""
+        """Return (smallest, largest) detectable difference to the baseline; None if unknown."""
         values = [
             pair.detectable
             for system in self.systems
@@ -319,16 +345,19 @@ class Study:
         return (min(values), max(values)) if values else None
 
     def cell_mean(self, dataset: str, system: str, measure: str) -> float:
-        """Return the mean of a cell; NaN without it."""
+        """Return the mean of a system on a dataset by a measure; NaN without it."""
         row = self.mean_of.get((dataset, system, measure))
         return math.nan if row is None else row.mean
 
 
 def _compared(
-    cells: Sequence[ResultCell], measures: Sequence[str], baseline: str | None, method: ComparisonMethod
+    scores: Mapping[tuple[str, str], Scores],
+    measures: Sequence[str],
+    baseline: str | None,
+    method: ComparisonMethod,
 ) -> list[Comparison]:
-    count = len({cell.dataset for cell in cells})
+    count = len({dataset for dataset, _ in scores})
     return [
         replace(one, dataset=f"{count} collections") if one.unit == "datasets" else one
-        for one in compare_cells(cells, measures, baseline, method)
+        for one in compare_cells(scores, measures, baseline, method)
     ]

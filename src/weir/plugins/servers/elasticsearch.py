@@ -143,11 +143,11 @@ class ElasticSettings:
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
-        """Return the settings that decide the contents of an index, for stage keys."""
+        """Return the settings that decide the contents of an index, to identify it."""
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
-        """Return the settings that decide how an index is searched, for stage keys."""
+        """Return the settings that decide how an index is searched, to identify rankings."""
         tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
         return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
 
@@ -183,7 +183,7 @@ class ElasticSettings:
 
 
 def read_elastic_settings(path: Path) -> ElasticSettings:
-    """Read settings from a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file; raises FormatError and UnknownName."""
     entries = read_toml(path, "the settings of an Elasticsearch server, see docs/retrievers.md")
     if isinstance(entries.get("fields"), list):
         entries["fields"] = tuple(entries["fields"])
@@ -239,7 +239,8 @@ class ElasticServer:
         lines: sent as JSON lines instead of `content`.
         missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends the parts.
-        Raises AttemptError if no attempt is answered, ServiceError for a refused key.
+        Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for an
+        answer that is above `max_bytes` or no JSON.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -392,7 +393,10 @@ class ElasticIndex:
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return Weir's entry in the mapping; `writes` is None until the index is complete."""
+        """Return the entry by which Weir recognises its index, in the index's mapping.
+
+        writes: number of writes of a complete index; None before it is complete.
+        """
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
 
@@ -445,9 +449,6 @@ def _elastic_versions(server: ElasticServer) -> dict[str, str]:
 
 
 def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
-    """Return the index if it is complete and unchanged, else None; raises ServiceError if its name is taken or
-    shards are missing.
-    """
     state = _state(server, index)
     if state is None or state.mark is None or state.mark.get("complete") is not True:
         return None
@@ -459,11 +460,6 @@ def _complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex
 
 
 def _filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
-    """Make the index, continue to fill it, or find it complete; return the server's versions and the index.
-
-    Raises BadValue for an overlong identifier, ServiceError if the server refuses a document, has another index of
-    the name, or makes another index than was asked for.
-    """
     with _elastic_connected(index.settings) as server:
         versions = _elastic_versions(server)
         complete = _complete_index(server, index)
@@ -632,7 +628,6 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
 
 
 def _flat_settings(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
-    """Yield (dotted name, value) of nested settings, with values as the server writes them."""
     for name, value in settings.items():
         full = name if name.startswith("index.") else within + name
         if isinstance(value, Mapping):
@@ -844,7 +839,8 @@ class Elasticsearch:
 
     def describe(self) -> dict[str, object]:
         description: dict[str, object] = {"system": "elasticsearch", "index": self._index_facts()}
-        description["search"] = self._search_facts()
+        vectors = {**self.settings.vector.facts(), "on_failure": self.settings.on_failure}
+        description["search"] = self.settings.search_facts() if self.dense is None else vectors
         address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
         return description | {"server": self.version or address}
 
@@ -862,11 +858,6 @@ class Elasticsearch:
         search.pop("ef_search", None)
         settings = {"settings": dict(self.settings.settings)}
         return {"format": FORMAT, "vectors": search, "encoder": self.dense.describe(), **settings}
-
-    def _search_facts(self) -> dict[str, object]:
-        if self.dense is None:
-            return self.settings.search_facts()
-        return {**self.settings.vector.facts(), "on_failure": self.settings.on_failure}
 
     def indexed_as(self) -> Elasticsearch:
         plain = ElasticSettings(self.settings.url)
@@ -888,7 +879,7 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send missing documents to the server and note the index in the folder; raises ServiceError."""
+        """Send the documents that the server lacks, and return the searcher; raises ServiceError."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -907,7 +898,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
-        """Raise StoreError if the index is no longer complete on the server."""
+        """Return the searcher; raises StoreError if the index is no longer complete on the server."""
         at = folder_of(context)
         index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
         with _elastic_connected(self.settings) as server:
@@ -969,13 +960,16 @@ class ElasticSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """Load the encoder of queries at the first call and return it."""
+        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings_of_weir().device)
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text; raises as RemoteSearcher."""
+        """Return the k best documents, none for a query without text.
+
+        Raises ServiceError for queries without an answer, BadRanking for unknown documents.
+        """
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:
@@ -1023,7 +1017,7 @@ class ElasticSearcher:
 
 @dataclass(eq=False)
 class ElasticAsker:
-    """A Worker that sends searches in batches over one connection."""
+    """Sends searches in batches over one connection, as a Worker."""
 
     settings: ElasticSettings
     index: str
@@ -1077,8 +1071,6 @@ class ElasticAsker:
                 attempt += 1
 
     def _one_by_one(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Send the searches of a timed-out batch one by one; after MOST_SILENT timeouts in a row the others get that
-        error unsent."""
         silent: list[AttemptError] = []
         for request in requests:
             if len(silent) == MOST_SILENT:
@@ -1169,19 +1161,21 @@ def elasticsearch(
     index: str | None = None,
     ef_search: int | None = None,
 ) -> Elasticsearch:
-    """Search by Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline.
+    """Search by Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical
+    baseline.
 
-    Give `file` or `url`. Arguments that are None come from the file, else are BEIR's: title and text by the english
-    analyzer, best_fields with a tie breaker of 0.5.
-    file: TOML that names the server and how it is searched, see docs/retrievers.md.
+    Give `file` or `url`. Arguments that are None come from the file, else are BEIR's: title and text by the
+    english analyzer, best_fields with a tie breaker of 0.5.
+    file: TOML file that names the server and how it is searched, see docs/retrievers.md.
     url: the server's address.
     query: best_fields, most_fields, cross_fields or bool.
     analyzer: the server's analyzer for every field.
     fields: fields of a document, each perhaps with ^ and a weight.
-    version: your label for the server in keys, None for its address.
-    encoder: a model as dense takes it, or a dense(...), whose vectors OpenSearch's k-NN plugin searches, not words.
+    version: your label that identifies the server for stored results, None for its address.
+    encoder: a model as dense takes it, or a dense(...), to search its vectors by OpenSearch's k-NN plugin
+        instead of words.
     index: exact or hnsw, for vectors.
-    ef_search: candidates that hnsw looks at.
+    ef_search: number of candidates that hnsw considers.
     Raises FormatError for the file, BadValue and UnknownName for settings.
     """
     if (file is None) == (url is None):

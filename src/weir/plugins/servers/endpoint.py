@@ -47,8 +47,8 @@ from weir.services.requests import (
 )
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import system_text, then
-from weir.systems.composite import check_unknown, described_unknown
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Retriever, called
+from weir.systems.composite import check_unknown, described_unknown, open_anew
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Retriever, called, no_parts
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
     RemoteService,
@@ -87,7 +87,6 @@ ESCAPES: Mapping[str, Callable[[Json], str]] = {
 
 
 def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
-    """Yield (name, escape) of every placeholder in a tree."""
     if isinstance(tree, str):
         yield from ((match[1], match[2]) for match in _PLACE.finditer(tree))
     elif isinstance(tree, (dict, list)):
@@ -96,9 +95,10 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with values in the place of placeholders.
+    """Return JSON with values in place of placeholders.
 
-    A text that is one placeholder becomes its value with its type, or is left out for ABSENT. Raises UnknownName.
+    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT. Raises
+    UnknownName.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}
@@ -145,7 +145,7 @@ class JsonPath:
 
     @staticmethod
     def of(text: str) -> JsonPath:
-        """Parse a path into a JSON answer, such as hits[0].id; raises BadValue."""
+        """Return the path in a text such as hits[0].id; raises BadValue."""
         steps: list[str | int] = []
         at = 0
         while at < len(text):
@@ -172,7 +172,7 @@ class JsonPath:
         return value
 
     def values_at(self, values: list[Json]) -> list[Json]:
-        """Return the value at this path in each of `values`, ABSENT if one has none."""
+        """Return the value at this path in each of `values`; a value that lacks the path gives ABSENT."""
         if len(self.steps) == 1 and isinstance(self.steps[0], str) and set(map(type, values)) <= {dict}:
             step = self.steps[0]
             return [value.get(step, ABSENT) for value in values]
@@ -198,7 +198,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How fast and patiently a server is asked; no part of a key."""
+    """How many requests a server gets at a time, and how long Weir waits for it. Not part of any key."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -216,7 +216,7 @@ class ServerLimits:
     """Unanswered queries in a row after which no more are asked."""
 
     def of_request(self) -> Limits:
-        """Return the rate, time limits, attempts and answer size that hold for one request."""
+        """Return the rate, time limits, attempts and answer size that hold for a request."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
             timeout=self.timeout_s,
@@ -280,8 +280,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, which leaves entries of the requests out; raises UnknownName for an
-        unknown stage."""
+        """Return the template of an earlier stage, whose requests lack some entries; raises UnknownName for
+        another stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -290,7 +290,7 @@ class SearchTemplate:
         return replace(self, body=asked.get("body"), params=asked.get("params", {}))
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides an answer, without entries of newer versions that the file does not use."""
+        """Return everything that decides an answer, to identify it."""
 
         def text(value: Any) -> Any:  # noqa: ANN401  an entry
             return value.text if isinstance(value, JsonPath) else value
@@ -316,7 +316,10 @@ class SearchTemplate:
         return any(name in names for name, _ in used)
 
     def headers_with(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with environment variables filled in."""
+        """Return the headers with environment variables filled in.
+
+        secrets: {variable: value}.
+        """
         return {name: _VARIABLE.sub(lambda m: secrets[m[1]], text) for name, text in self.headers.items()}
 
 
@@ -326,15 +329,15 @@ def template_names() -> list[str]:
 
 
 def _stand_in_alone(path: Path) -> str:
-    """Return the name of a file's template if it was only tested against a stand-in, else ""."""
     name = read_toml(path, EXPECTED).get("extends")
     known = name in template_names() and "live" not in read_toml(TEMPLATES / f"{name}.toml", EXPECTED)
     return str(name) if known else ""
 
 
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
-    """Read the description of a server, `dataset` filled in for {dataset}; raises FormatError, naming file and
-    entry.
+    """Return the description of a server in a file; raises FormatError, naming file and entry.
+
+    dataset: value for {dataset}.
     """
     entries = _with_extended(read_toml(path, EXPECTED), path)
     try:
@@ -467,7 +470,6 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
 def _fields_template(
     entries: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
 ) -> FieldsTemplate | None:
-    """Return the request for fields; None if the file does not declare it, or if its body does not use them."""
     if not entries:
         return None
     _check(entries, _FIELDS, "fields.")
@@ -493,7 +495,6 @@ def _stage(name: str, paths: object) -> tuple[str, tuple[JsonPath, ...]]:
 
 
 def _left_out(tree: Json, steps: tuple[str | int, ...]) -> Json:
-    """Return JSON without the entry at these steps, the same if it has none."""
     first, *rest = steps
     if not isinstance(tree, dict) or first not in tree:
         return tree
@@ -577,7 +578,7 @@ MOST_PAGES = 1000
 class Http:
     """A search server over HTTP, described by a TOML file; docs/retrievers.md lists its entries.
 
-    Raises FormatError for the file, BadValue for other settings.
+    Raises BadValue for settings; the file is read at each use, which raises FormatError.
     """
 
     file: str
@@ -587,9 +588,7 @@ class Http:
     it they are not read by another process.
     """
     on_failure: str = "refuse"
-    """"refuse" scores nothing if a query has no answer after the attempts that the file allows, "missing" scores it
-    as missing.
-    """
+    """"refuse": scores nothing if a query stays without an answer. "missing": scores that query as missing."""
     dataset: str | None = None
     """The value of {dataset} in the file; None for the collection's name."""
     unknown: str = "refuse"
@@ -619,8 +618,9 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings file's contents without limits, and a version or this process's session. Raises
-        FormatError.
+        """Return the settings file's contents without limits, and a version.
+
+        Without a version, the description is valid in this process only. Raises FormatError.
         """
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
@@ -631,9 +631,6 @@ class Http:
     def adapted_to(self, collection: str, instruction: str) -> Http:
         uses = self.dataset is None and read_template(Path(self.file)).uses("dataset")
         return replace(self, dataset=collection) if uses else self
-
-    def components(self) -> tuple[Component, ...]:
-        return ()
 
     def keeps_documents(self) -> bool:
         return True
@@ -651,13 +648,13 @@ class Http:
             )
         limits = template.limits
         policy = RequestPolicy(limits.concurrency, failures=limits.failures)
-        opened = self._connections(template)
+        connect = self._connections(template)
         about = self._about(template)
-        service = RemoteService(str(self), about, opened, policy, self.on_failure, unknown=self.unknown)
+        service = RemoteService(str(self), about, connect, policy, self.on_failure, unknown=self.unknown)
         return RemoteSearcher(service, corpus)
 
-    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
         """Return the index for `weir why`; raises BadValue unless it is Elasticsearch, OpenSearch or Solr."""
@@ -684,8 +681,7 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each stage in the file whose requests differ from the whole ones; () for a system
-        that is a stage."""
+        """Return (name, system) of each earlier stage that the file names; () for a system that is a stage."""
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages
@@ -697,7 +693,6 @@ class Http:
         )
 
     def _template(self) -> SearchTemplate:
-        """Read the file; raises FormatError, UnknownName for a stage that it does not name."""
         template = read_template(Path(self.file), self.dataset)
         return template.before(self.stage) if self.stage else template
 
@@ -705,14 +700,14 @@ class Http:
         clock = Clock()
         shared = _Shared(clock, Bucket(template.limits.requests_per_minute, clock))
 
-        def opened(retried: Retried) -> _EndpointAsker:
+        def connect(retried: Retried) -> _EndpointAsker:
             keys = tuple(map(Key.of, template.variables))
             headers = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": "application/json"}
             headers |= template.headers_with({str(key.variable): key.checked() for key in keys})
             values = {**template.values, "dataset": self.dataset or ""}
             return _EndpointAsker(template, values, headers, keys, shared, retried)
 
-        return opened
+        return connect
 
     def _about(self, template: SearchTemplate) -> dict[str, object]:
         dataset = {} if self.dataset is None else {"dataset": self.dataset}
@@ -738,18 +733,8 @@ class _Shared:
     """Answers of another shape than the file says, -inf once any had it."""
 
     def may_change(self) -> bool:
-        """Count an unexpected answer; return False if so many have come that the file must be wrong."""
         self.other_shapes += 1
         return self.other_shapes < OTHER_SHAPES
-
-
-@dataclass(frozen=True)
-class _Page:
-    """A page of an answer; `cursor` is ABSENT on the last."""
-
-    names: list[object]
-    scores: list[object]
-    cursor: object
 
 
 @dataclass(eq=False)
@@ -798,20 +783,22 @@ class _EndpointAsker:
         cursor: object = ABSENT
         for number in range(MOST_PAGES):
             place = {"offset": len(names), "page": number + 1, "page0": number, "cursor": cursor}
-            page = self._answer(self._request(template.body, {**values, **place}), self._read)
-            if not page.names and number == 0 and template.empty_body is not None:
+            found, found_scores, following = self._answer(
+                self._request(template.body, {**values, **place}), self._read
+            )
+            if not found and number == 0 and template.empty_body is not None:
                 try:
                     self._answer(self._request(template.empty_body, {**values, **place}), self._read)
                 except AttemptError as error:
                     words = len(str(query["text"]).split())
                     reason = f"the answer to a query of {words:,} words is empty, and in another form it is refused"
                     raise AttemptError(error.kind, f"{reason}: {error}", again=False) from None
-            names += page.names
-            scores += page.scores
-            last = page.cursor in (ABSENT, None, "", cursor) if template.next else len(page.names) < size
-            if len(names) >= k or not page.names or last or not (self.counted or template.next):
+            names += found
+            scores += found_scores
+            last = following in (ABSENT, None, "", cursor) if template.next else len(found) < size
+            if len(names) >= k or not found or last or not (self.counted or template.next):
                 break
-            cursor = page.cursor
+            cursor = following
         try:
             return kept_columns(names[:k], None if template.score is None else scores[:k])
         except ValueError as error:
@@ -886,7 +873,8 @@ class _EndpointAsker:
         self.seconds += time.perf_counter() - start
         return answer
 
-    def _read(self, body: bytes) -> _Page:
+    def _read(self, body: bytes) -> tuple[list[object], list[object], object]:
+        """Return (names, scores, cursor of the next page) of a page; the cursor is ABSENT on the last."""
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)
         if reason not in (ABSENT, None):
@@ -920,7 +908,7 @@ class _EndpointAsker:
         names = self._column(results, template.id)
         scores = [] if template.score is None else self._column(results, template.score)
         self.shared.other_shapes = -math.inf
-        return _Page(names, scores, cursor)
+        return names, scores, cursor
 
     def _json(self, body: bytes) -> Any:  # noqa: ANN401  whatever the server says
         try:

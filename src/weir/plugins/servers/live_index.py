@@ -72,7 +72,7 @@ class LiveIndex(Protocol):
 
     @property
     def body(self) -> Callable[[str, int], Json]:
-        """(text, k) -> the body of a search."""
+        """The function (text, k) -> body of a search."""
 
     @property
     def shape(self) -> QueryShape:
@@ -83,7 +83,10 @@ class LiveIndex(Protocol):
         """The part of the index in which document frequencies are counted, "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field for queries (`search`) or documents, "" for a field without words."""
+        """Return the analyzer of a field, "" for a field without words.
+
+        search: True for the analyzer of queries, False for documents.
+        """
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name with its tokenizer and filters, for display."""
@@ -104,7 +107,7 @@ class LiveIndex(Protocol):
         """Return (identifier, score) of hits; raises ServiceError for an answer without."""
 
     def explained(self, body: Json, document: str) -> Explanation | None:
-        """Explain a document's score, None if it does not match."""
+        """Return the explanation of a document's score; None if it does not match."""
 
 
 @runtime_checkable
@@ -134,7 +137,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """Return mappings and settings; raises BadValue for a name of several indexes."""
+        """The mappings and settings of the index; raises BadValue for a name of several indexes."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
@@ -144,7 +147,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, Json]]:
-        """Return field -> mapping of fields with text; nested fields have dotted names."""
+        """{field: mapping} of fields with text; nested fields have dotted names."""
         return dict(_fields(self.described["mappings"].get("properties", {}), ""))
 
     @cached_property
@@ -160,7 +163,7 @@ class ElasticLiveIndex:
 
     @property
     def statistics(self) -> str:
-        """Return "of each of N shards", "" if a search collects statistics of all."""
+        """ "of each of N shards", or "" if a search uses the statistics of all."""
         shards = str(self.setting("number_of_shards") or 1)
         own = shards != "1" and "dfs_query_then_fetch" not in self.search
         return f"of each of {shards} shards" if own else ""
@@ -310,7 +313,7 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
 
 
 def explanation_of(tree: Mapping[str, Json]) -> Explanation:
-    """Parse the tree in which Lucene explains a document's score."""
+    """Return the explanation in the tree in which Lucene explains a document's score."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
     largest = False

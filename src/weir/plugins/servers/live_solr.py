@@ -46,7 +46,7 @@ class SolrLiveIndex:
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search, including defaults of the server."""
+        """The parameters of a search, including the server's defaults; asked once, raises ServiceError."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 
@@ -75,7 +75,7 @@ class SolrLiveIndex:
 
     @property
     def statistics(self) -> str:
-        """Empty, for the whole index, even though each shard counts its own document frequencies."""
+        """ "" for the whole index, although each shard counts its own document frequencies."""
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
@@ -129,8 +129,8 @@ class SolrLiveIndex:
         return f"{kind} ({', '.join(names or [str(parts.get('class', 'not known'))])})"
 
     def similarity(self, field: str) -> str:
-        """Return the similarity class of a field, such as "BM25": its type's, else the schema's; "default" if neither
-        names one."""
+        """Return the similarity class of a field, such as "BM25", from its type or else the schema, else
+        "default"."""
         own = self._type(field).get("similarity", self.schema.get("similarity", {}))
         name = _CLASS.sub(r"\1", str(own.get("class", "default"))).removesuffix("Similarity")
         return "default" if name == "Schema" else name

@@ -33,18 +33,18 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried, Serv
 from weir.services.requests import AttemptError, Clock, Key, Limits, retry
 from weir.settings import secret, settings
 from weir.systems.compose import system_text, then
-from weir.systems.composite import check_unknown, described_unknown
+from weir.systems.composite import check_unknown, described_unknown, open_anew
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import (
     ANSWERS,
     IN_MEMORY,
-    Component,
     Context,
     Costs,
     Progress,
     called,
     folder_of,
     index_repr,
+    no_parts,
 )
 from weir.systems.remote.remote_searcher import (
     RemoteSearcher,
@@ -99,7 +99,7 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings, for stage keys."""
+        """Return all settings that decide the rankings, to identify them."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -129,7 +129,7 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """Return the names of the table and its columns, for stage keys; columns that are not set have no key."""
+        """Return the names of the table and its columns, to identify rankings."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -190,8 +190,9 @@ class PostgresSettings:
         return value
 
     def server_facts(self) -> dict[str, str]:
-        """Return host, port and database of the server, for stage keys; raises ServiceError as `address` and for a
-        malformed dsn, MissingExtra.
+        """Return host, port and database of the server, to identify it.
+
+        Raises ServiceError for a malformed dsn or a variable that is not set, MissingExtra without psycopg.
         """
         psycopg, address = require("psycopg", "servers"), self.connection_string()
         with _failing_as(self):
@@ -201,7 +202,7 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Read settings from a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file; raises FormatError and UnknownName."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -221,8 +222,7 @@ SHOWN_CHARACTERS = 300
 
 
 @contextmanager
-def connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.Connection[Any]]:
-    """Open a connection in autocommit mode for the block; raises ServiceError, MissingExtra without psycopg."""
+def _connected(settings: PostgresSettings, read_only: bool) -> Iterator[psycopg.Connection[Any]]:
     connection = _new_connection(settings, read_only)
     try:
         yield connection
@@ -335,11 +335,7 @@ class TableState:
 
 
 def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
-    """Make the table, continue to fill it, or find it complete; wait for another process that makes it.
-
-    Raises ServiceError if the server refuses, BadValue without pgvector.
-    """
-    with connected(table.settings, read_only=False) as connection, _failing_as(table.settings):
+    with _connected(table.settings, read_only=False) as connection, _failing_as(table.settings):
         connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
         sql = require("psycopg", "servers").sql
         schema = table.settings.schema
@@ -416,9 +412,8 @@ def _table_state(
 
 
 def _dropped_tables(settings: PostgresSettings) -> list[str]:
-    """Drop the tables that Weir made, and the schema if it is then empty; return their names. Raises ServiceError."""
     sql = require("psycopg", "servers").sql
-    with connected(settings, read_only=False) as connection, _failing_as(settings):
+    with _connected(settings, read_only=False) as connection, _failing_as(settings):
         if not _exists(connection, settings.schema, "indexes"):
             return []
         indexes = sql.Identifier(settings.schema, "indexes")
@@ -555,10 +550,11 @@ class SearchedTable:
     """Documents that were there before it was filled."""
 
     def statement(self, among: bool = False) -> psycopg.sql.Composed:
-        """Return the search for (document, score), best first, ties in Weir's order, with parameters k and text or
-        vector.
+        """Return the SQL search for (document, score), best first, ties in Weir's order, with parameters k
+        and text or vector.
 
-        among: of vectors in a table of Weir's own: only documents whose numbers are in the parameter permitted.
+        among: only find documents whose numbers are in the parameter `permitted`, for vectors in a table of
+            Weir's.
         """
         sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
@@ -703,13 +699,16 @@ class PostgresSearcher:
 
     @cached_property
     def query_encoder(self) -> LoadedEncoder:
-        """Load the encoder of queries at the first call and return it."""
+        """The encoder of queries, loaded at the first use."""
         assert self.dense is not None
         return self.dense.encoder.load(settings().device)
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text; raises as RemoteSearcher."""
+        """Return the k best documents, none for a query without text.
+
+        Raises ServiceError for queries without an answer, BadRanking for unknown documents.
+        """
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -748,7 +747,7 @@ class PostgresSearcher:
         parameters: dict[str, object] = {"k": k, "vector": _literal(query)}
         if permitted is not None:
             parameters["permitted"] = np.flatnonzero(permitted).tolist()
-        with connected(table.settings, read_only=True) as connection, _failing_as(table.settings):
+        with _connected(table.settings, read_only=True) as connection, _failing_as(table.settings):
             table.prepare(connection, k)
             connection.execute(GRAPH_ALONE)
             rows = connection.execute(table.statement(permitted is not None), parameters).fetchall()
@@ -768,7 +767,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class PostgresCollection:
-    """A system that copies a collection into a table, which PostgreSQL searches."""
+    """A system that copies a collection into a table on a server, where PostgreSQL searches it."""
 
     file: str
     options: tuple[tuple[str, object], ...]
@@ -789,7 +788,7 @@ class PostgresCollection:
 
     @property
     def search_settings(self) -> TextSearch | VectorSearch:
-        """The settings of vectors with an encoder, else of text."""
+        """The settings of the search by vectors or by text."""
         return self.settings.text if self.dense is None else self.settings.vector
 
     def title(self) -> tuple[str, str]:
@@ -800,8 +799,9 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place; raises DownloadError and
-        ServiceError.
+        """Return everything that decides the rankings, and the server's place.
+
+        Raises DownloadError for a missing checkpoint, ServiceError for an unusable dsn.
         """
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
@@ -831,7 +831,10 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Copy missing documents to the server and note the table in the folder; raises ServiceError."""
+        """Encode the documents if vectors are searched, copy those that the server lacks, and return the searcher.
+
+        The context's folder keeps the table's name. Raises ServiceError, StoreError, MissingExtra.
+        """
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -847,10 +850,10 @@ class PostgresCollection:
         return self._searcher(corpus, table.table_name, state)
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        """Raise StoreError if the table is no longer complete on the server."""
+        """Return the searcher; raises StoreError if the table is no longer complete on the server, ServiceError."""
         at = folder_of(context)
         facts = open_folder(at, "index.json")
-        with connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
+        with _connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
             state = _table_state(connection, self.settings, str(facts.get("table")))
         if state is None or state.documents != len(corpus):
             raise StoreError(f"{at}: the server has no complete table {facts.get('table')}; it is made again")
@@ -871,9 +874,9 @@ class PostgresCollection:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A system that searches an existing table and never writes; fields as PostgresCollection.
+    """A system that searches an existing table and never writes.
 
-    Its rows may change, so without a version rankings are kept for one session only.
+    Its rows may change, so that rankings without a version are reused in this process only.
     """
 
     file: str
@@ -896,7 +899,10 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server and search, and a version or this process's session. Raises ServiceError."""
+        """Return the table, its server and search, and a version; raises ServiceError.
+
+        Without a version, the description is valid in this process only.
+        """
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}
@@ -909,9 +915,6 @@ class PostgresTable:
         if self.dense is not None:
             self.dense.fetch()
 
-    def components(self) -> tuple[Component, ...]:
-        return ()
-
     def keeps_documents(self) -> bool:
         return True
 
@@ -919,7 +922,7 @@ class PostgresTable:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
         """Return a searcher; raises ServiceError if the server cannot be reached, BadValue without pgvector."""
         assert self.settings.table is not None
-        with connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
+        with _connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
             versions = _server_versions(connection, self.dense is not None)
         search = self.settings.text if self.dense is None else self.settings.vector
         name = tuple(self.settings.table.name.split("."))
@@ -927,8 +930,8 @@ class PostgresTable:
         about = {**self.describe(), "versions": versions}
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUsage("", versions))
 
-    def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
 
 def postgres(
@@ -943,13 +946,13 @@ def postgres(
     """Search by PostgreSQL: its full-text search, or pgvector, on a table that Weir fills or an existing one.
 
     An argument that is None comes from the file.
-    file: TOML that names the server and how it is searched, see docs/retrievers.md.
+    file: TOML file that names the server and how it is searched, see docs/retrievers.md.
     query: websearch, plain, phrase or or.
     rank: ts_rank or ts_rank_cd.
-    encoder: a model as dense takes it, or a dense(...), whose vectors pgvector searches, not texts.
+    encoder: a model as dense takes it, or a dense(...), to search its vectors by pgvector instead of texts.
     index: exact or hnsw, for vectors.
-    version: your label for the table or the server in keys.
-    ef_search: candidates that hnsw looks at.
+    version: your label that identifies the table or the server for stored results.
+    ef_search: number of candidates that hnsw considers.
     Raises FormatError for the file, BadValue and UnknownName for settings.
     """
     if not isinstance(file, str) or not file:

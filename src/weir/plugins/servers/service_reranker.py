@@ -1,4 +1,4 @@
-"""Re-ranking by services: concurrent requests, each answer kept at once, an error for any pair without a score."""
+"""Re-ranking by services: concurrent requests, answers stored at once, an error for any pair without a score."""
 
 from __future__ import annotations
 
@@ -116,8 +116,7 @@ class RerankService:
 
 
 @cache
-def rerank_services() -> dict[str, RerankService]:
-    """Return {name: service} of all hosted re-ranking services that Weir knows."""
+def _rerank_services() -> dict[str, RerankService]:
     return {name: RerankService(**facts) for name, facts in read_toml(DATA, "re-ranking services").items()}
 
 
@@ -145,11 +144,13 @@ class RerankClient:
     def scores(
         self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
     ) -> Float32:
-        """Return float32[documents]; a request that is too large is halved, unless the model reads all documents
-        together.
+        """Return a score for each document, float32[documents]; a request that is too large is halved if
+        possible.
 
-        Calls `retried` after each failed attempt. Raises ServiceError if the budget ends or the key is refused,
-        AttemptError if no attempt succeeds.
+        retried: called after each failed attempt.
+
+        Not possible if the model reads all documents together. Raises ServiceError if the budget ends or the
+        key is refused, AttemptError if no attempt succeeds.
         """
         body = json.dumps(self.service.request_body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -245,8 +246,8 @@ class ServiceReranker:
 
     @property
     def provider(self) -> RerankService:
-        """Return how requests to the service are written; raises UnknownName for an unknown service."""
-        name, services = self.model.partition(":")[0], rerank_services()
+        """The format of the service's requests; raises UnknownName for an unknown service."""
+        name, services = self.model.partition(":")[0], _rerank_services()
         if name not in services:
             raise UnknownName("re-ranking service", name, services)
         return services[name]
@@ -262,11 +263,11 @@ class ServiceReranker:
 
     @property
     def together(self) -> bool:
-        """True if a document's score depends on the other documents of its request."""
+        """True if the service scores all documents of a request together, so that scores depend on the others."""
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings; scores the probe if that was never done."""
+        """Return everything that decides the rankings; scores the probe pairs if their scores are not stored."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -285,9 +286,11 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs, stored or requested now, which show whether the model has changed.
+        """Return the scores of two fixed pairs (the probe), stored or requested now, which show whether the
+        model has changed.
 
-        Raises ServiceError if the service has no usable answer, StoreError if the kept scores cannot be read.
+        Raises ServiceError if the service has no usable answer, StoreError if the stored scores cannot be
+        read.
         """
 
         def checked(scores: Json) -> Float32:
@@ -306,7 +309,7 @@ class ServiceReranker:
         )
 
     def probe_scores(self, client: RerankClient) -> Float32:
-        """Ask the service for the scores of the probe; raises ServiceError."""
+        """Return the scores of the probe pairs, asked from the service, float32[2]; raises ServiceError."""
         try:
             with closing(KeptConnection()) as connection:
                 return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
@@ -351,10 +354,10 @@ class ServiceScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates], stored ones without a request.
+        """Return a score for each candidate, float64[candidates]; pairs with a stored score are not sent.
 
-        Raises ServiceError with count and reason if pairs stay without a score, BadValue for more candidates than are
-        read together.
+        Raises ServiceError with count and reason if pairs stay without a score, BadValue for more candidates
+        than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
@@ -499,12 +502,13 @@ def rerank(
     key: str | None = None,
     concurrency: int = CONCURRENCY,
 ) -> ServiceReranker:
-    """Order the first documents by a re-ranking service, whose scores are kept.
+    """Re-order the first documents of each ranking by a re-ranking service, whose scores are stored.
 
-    model: service:model, such as cohere:rerank-v3.5, voyage:rerank-2.5 or jina:jina-reranker-v2-base-multilingual, or
-        your own server, tei:http://localhost:8080, or vllm:model with base="http://localhost:8000".
-    depth: documents that are re-ranked, by default 100, or all given candidates.
-    base: the address up to the version.
+    model: service:model, such as cohere:rerank-v3.5, voyage:rerank-2.5 or
+        jina:jina-reranker-v2-base-multilingual, or your own server, tei:http://localhost:8080, or vllm:model
+        with base="http://localhost:8000".
+    depth: documents re-ranked for each query, by default 100, or all given candidates.
+    base: URL of the service up to its version.
     max_length: documents are cut to this many tokens, by estimate.
     key: the environment variable that holds the key.
     concurrency: requests at a time.

@@ -13,6 +13,7 @@ from weir.errors import BadValue
 from weir.models.hosted import LoadedEncoder
 from weir.registry import check_whole
 from weir.systems.dense_search import DenseRetriever, encoder_of, query_vectors
+from weir.systems.encoded import with_text
 from weir.systems.remote.remote_searcher import check_choice
 from weir.systems.vectors.approximate import Loss
 
@@ -42,7 +43,8 @@ class VectorSearch:
         check_whole("ef_search", self.ef_search, 1, MOST_CANDIDATES)
 
     def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
-        """Return these settings with the arguments of a name; raises BadValue for ef_search of an exact search."""
+        """Return these settings with the given ones in their place; raises BadValue for ef_search of an exact
+        search."""
         index = self.index if index is None else index
         if ef_search is not None and index == "exact":
             raise BadValue('ef_search does not apply to an exact search; expected index="hnsw" beside it')
@@ -66,11 +68,11 @@ def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
 
 
 def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
-    """Return the queries' vectors, float32[queries, dimensions], or None if no query has text.
+    """Return the queries' vectors, float32[queries, dimensions]; None if no query has text.
 
-    A query without text has zeros and is not asked.
+    A query without text has a vector of zeros, and is not sent to the server.
     """
-    numbers = np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
+    numbers = with_text(queries)
     if not len(numbers):
         return None
     encoded = query_vectors(dense.encoder, loaded, queries.take(numbers))

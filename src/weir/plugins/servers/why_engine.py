@@ -1,4 +1,4 @@
-"""Explain why an engine and BM25, or two engines, rank differently, by asking the live index query by query."""
+"""Why an engine and BM25, or two engines, rank differently, asked from the live index query by query."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two systems whose rankings are explained, with its analysis and scores."""
+    """One of the two systems whose rankings are explained: its settings, analysis and scores."""
 
     name: str
     run: Run
@@ -74,7 +74,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The queries that both answer, and how answers are scored."""
+    """The judged queries of a collection, and how rankings are scored."""
 
     dataset: Dataset
     measure: Measure
@@ -82,7 +82,7 @@ class Evaluation:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments that the scoring rules count."""
+        """The judgments without queries that the scoring rules leave out."""
         return self.rules.counted(self.dataset.qrels)
 
     @cached_property
@@ -93,7 +93,7 @@ class Evaluation:
 
     @property
     def k(self) -> int:
-        """Return the number of documents that each system is asked for."""
+        """The number of documents that each system is asked for."""
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
@@ -245,7 +245,6 @@ class TermDifference:
 
 
 def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
-    """Return (word, first term, second term) of words with different terms, "" for none."""
     sides = [{word.casefold(): term for word, term in words} for words in (first, second)]
     return [
         (word, one, other)
@@ -261,9 +260,7 @@ class AnalysedQueries:
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""
     nearest: str = ""
-    """Weir's analyzer whose terms equal the engine's for most queries; "" for two engines, or fields with several
-    analyzers.
-    """
+    """Weir's analyzer with the engine's terms for most queries; "" for two engines or several analyzers."""
     nearest_misses: int = 0
     """Queries for which its terms are different."""
 
@@ -336,7 +333,6 @@ def _searched_again(index: LiveIndex, evaluation: Evaluation, changed: Mapping[s
 def _nearer(
     system: BM25, index: LiveIndex, analysed: AnalysedQueries, settings: Mapping[str, str], corpus: Corpus
 ) -> list[tuple[str, BM25]]:
-    """Return (change, changed BM25) for each setting that the index has otherwise, and for all together."""
     recipe, shape = system.recipe, index.shape
     own = {"k1": recipe.k1, "b": recipe.b, "analyzer": recipe.analyzer}
     changes: list[tuple[str, dict[str, object]]] = []
@@ -481,16 +477,11 @@ class EngineWhy:
 
     @property
     def gap(self) -> float:
-        """Return the second mean minus the first."""
+        """The second mean minus the first."""
         return self.second_mean - self.first_mean
 
 
-def explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measure: Measure) -> EngineWhy:
-    """Explain why two systems differ; at least one is an engine that explains its scores, the other may be BM25.
-
-    Asks the engine for mapping, terms, explanations, and rankings of changed searches. Raises BadValue for other
-    systems, ServiceError if the engine refuses.
-    """
+def _explain_engine(first: Retriever, second: Retriever, dataset: Dataset, measure: Measure) -> EngineWhy:
     if not (isinstance(first, LiveIndexed) or isinstance(second, LiveIndexed)):
         raise BadValue(
             f"neither {first} nor {second} is an engine that explains its scores; weir run both, then "
@@ -607,7 +598,7 @@ def _below(why: EngineWhy) -> Iterator[str]:
     if abs(why.gap) < CLOSED:
         yield "no gap: the same number"
     elif closing:
-        yield f"explained: {closing[0].kind}: with {closing[0].change} the gap closes"
+        yield f"explained: {closing[0].kind}: with {closing[0].change}, the gap closes"
     elif why.effects:
         best = min(why.effects, key=lambda e: abs(e.gap))
         yield f"not explained; {best.kind}: {best.change} leaves {change(best.gap)}"
@@ -632,5 +623,8 @@ def _below(why: EngineWhy) -> Iterator[str]:
 def engine_explanation(
     first: Retriever, second: Retriever, dataset: Dataset, measure: Measure
 ) -> ResultSet[EngineWhy]:
-    """Return the explanation of two systems, one of them a live engine, as `weir.why`; raises as `explain_engine`."""
-    return ResultSet(ENGINE_WHYS, (explain_engine(first, second, dataset, measure),))
+    """Return the explanation of two systems, one of them a live engine, in a set of one result.
+
+    Raises BadValue for other systems, ServiceError if the engine refuses.
+    """
+    return ResultSet(ENGINE_WHYS, (_explain_engine(first, second, dataset, measure),))

@@ -74,7 +74,7 @@ def verify_command(file: Path, given: Given, quiet: bool) -> int:
     Checks every file against the manifest, every mean against its values, every score against the rankings
     and the judgments of its collection, and every name and key against what was declared. A pack with
     differences is refused, and each difference is named. Exit code 1 for a refused pack, 3 if a collection is
-    not here, so that not all was checked.
+    not on this machine, so that not all was checked.
     """
     with api.progress.Progress(quiet) as progress:
         verification = weir.verify_pack(file, progress=progress, **given)

@@ -39,6 +39,7 @@ from weir.experiment.stages import RECORD, read_record
 from weir.experiment.verify import VERDICTS, Verdict, verified
 from weir.files.atomic import atomic_file, temporary_folder
 from weir.files.downloads import extract
+from weir.files.integrity import content_hash
 from weir.files.json_record import parse_json
 from weir.files.paths import path_of
 from weir.files.text_files import check_record
@@ -72,11 +73,11 @@ class Pack:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return the columns dataset and system, a line for each cell."""
+        """Return the columns dataset and system, a line for each result."""
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on facts that a pack cannot prove, and on cells left out."""
+        """Return notes on facts that a pack cannot prove, and on results left out."""
         return (Note(UNPROVED), *map(Note, self.left_out))
 
     __repr__ = result_text
@@ -90,7 +91,7 @@ UNPROVED = (
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """The outcome of a verification; true if all was checked and matches."""
+    """The outcome of verifying a pack; true if all was checked and matches."""
 
     path: str
     digest: str
@@ -123,7 +124,7 @@ class Verification:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each cell, as `weir.verify` has them."""
+        """Return {column: values}, a row for each result: what was checked and what differs."""
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
@@ -143,26 +144,28 @@ def pack_results(
     systems: Sequence[str] = (),
     note: str = "",
 ) -> Pack:
-    """Write rankings, scores and records of a results folder as one file, of the same bytes each time.
+    """Write rankings, scores and records of a results folder as one file, and return a summary.
 
-    datasets: these datasets alone, by default all; a group means its members.
-    systems: these systems alone, by default all.
+    The same folder gives the same bytes each time. Results scored by outdated judgments are left out, and named in
+    `Pack.left_out`.
+    datasets: only these datasets, by default all. A group means its members.
+    systems: only these systems, by default all.
     note: a sentence for readers, such as who ran it.
-    Raises FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed files and
-    if the disk refuses.
+    Raises FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed
+    files and if the pack cannot be written.
     """
     root = path_of(folder)
     cells, outdated = current_cells(chosen_cells(finished_cells(root), datasets, systems))
     cells = by_collection(cells)
     files = {name: path for cell in cells for name, path in _files_of(root, cell)}
-    contents = {name: _Content.of(path) for name, path in sorted(files.items())}
-    digest = _digest({name: one.sha256 for name, one in contents.items()})
+    hashes = {name: content_hash(path) for name, path in sorted(files.items())}
+    digest = _digest(hashes)
     manifest = {
         "weir submission": FORMAT,
         "weir": version("weir-ir"),
         "note": note,
         "cells": [[cell.dataset, cell.label] for cell in cells],
-        "files": {name: {"sha256": one.sha256, "bytes": one.bytes} for name, one in contents.items()},
+        "files": {name: {"sha256": of, "bytes": files[name].stat().st_size} for name, of in hashes.items()},
         "content": digest,
     }
     with atomic_file(path_of(out)) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -175,17 +178,6 @@ def pack_results(
         size_packed = temporary.stat().st_size
     held = tuple((c.dataset, c.label) for c in cells)
     return Pack(str(out), digest, held, size_packed, note, tuple(outdated))
-
-
-@dataclass(frozen=True)
-class _Content:
-    sha256: str
-    bytes: int
-
-    @staticmethod
-    def of(path: Path) -> _Content:
-        with path.open("rb") as file:
-            return _Content(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
 def _digest(hashes: Mapping[str, str]) -> str:
@@ -205,8 +197,6 @@ def _member(name: str, size: int) -> zipfile.ZipInfo:
 
 
 def _files_of(root: Path, cell: ResultCell) -> Iterator[tuple[str, Path]]:
-    """Yield (name in the pack, path) of a cell's files and stages, for an index only its record; stages in other
-    folders are skipped."""
     for stage, record in (*cell.stages, *((cell.folder, record) for _, record in cell.scored)):
         if not stage.resolve().is_relative_to(root.resolve()):
             continue
@@ -231,11 +221,11 @@ def verify_pack(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Verification:
-    """Check a pack against its manifest, and compute every score again from rankings and judgments.
+    """Check a pack against its manifest, compute every score again, and return the verification.
 
-    places: dataset -> path of its collection here.
-    fetch: download the collections that records of results name; by default nothing is asked of the network, and cells
-        of collections that are not here stay unchecked.
+    places: {dataset: path of its collection}.
+    fetch: download the collections that records of results name, by default the network is not used, and
+        results on other collections are not checked.
     progress: called with (folder, number checked, total).
     Raises FormatError for another or an unsafe file.
     """
@@ -296,7 +286,7 @@ def _file_problems(root: Path, manifest: Mapping[str, Any]) -> Iterator[str]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.relative_to(root).as_posix() != MANIFEST
     }
-    hashes = {name: _Content.of(path).sha256 for name, path in there.items()}
+    hashes = {name: content_hash(path) for name, path in there.items()}
     for name in sorted(files.keys() | there.keys()):
         if name not in there:
             yield f"{name} is missing"

@@ -5,9 +5,9 @@
     systems/, datasets/   a page for each
     api/                  the same numbers as JSON
 
-Ranks come from verdicts, never from averages over available cells: a system is above another if it is better
-across the collections that both have, as in `weir compare` and `weir report`; a rank is the range that this
-leaves.
+Ranks come from verdicts, never from averages over the results that are there: a system is above another if it
+is better across the collections that both have, as in `weir compare` and `weir report`; a rank is the range
+that this leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weir.api.rows import ROWS
 from weir.argument_types import checked
 from weir.core import frames
 from weir.core.results import result_html, result_text
-from weir.core.rounding import counted, probability, short_change, short_score
+from weir.core.rounding import counted, probability, score, typeset_change
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table, html_escaped, sentences
 from weir.datasets import catalogue
@@ -36,7 +36,14 @@ from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.experiment.comparing import unit_names
 from weir.experiment.published import published
-from weir.experiment.results import ResultCell, answered_texts, by_split, dataset_names, finished_cells
+from weir.experiment.results import (
+    ResultCell,
+    answered_texts,
+    by_split,
+    dataset_names,
+    finished_cells,
+    not_as_published,
+)
 from weir.files.atomic import atomic_dir, temporary_folder
 from weir.files.integrity import Checksum
 from weir.files.paths import path_of
@@ -85,7 +92,7 @@ class Board:
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """A leaderboard of verified results, with packs that were refused."""
+    """The leaderboard of a folder of packs: verified results, and the packs that were refused."""
 
     folder: str
     measure: str
@@ -104,7 +111,7 @@ class Site:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each verified dataset, system and measure, as `weir.results`."""
+        """Return {column: values}, a row for each verified dataset, system and measure."""
         return ResultSet(ROWS, self.rows).columns()
 
     def notes(self) -> tuple[Note, ...]:
@@ -124,16 +131,18 @@ def leaderboard(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Site:
-    """Verify the packs of a folder and write a leaderboard; `out` appears whole or not at all.
+    """Verify the packs of a folder, write a leaderboard and return it; `out` appears whole or not at all.
 
-    A pack that is refused, not completely verified, or of other judgments than an earlier one is named and left out.
-    measure: rank by this measure.
-    places: see `verify_pack`.
-    fetch: download the collections that records of results name, by default nothing is asked of the network, and a pack
-        of collections that are not here is left out.
+    submissions: the folder of packs.
+    measure: the measure to rank by.
+    places: {dataset: path of its collection}.
+    fetch: download the collections that records of results name, by default the network is not used, and a
+        pack with other collections is left out.
     progress: called with (text, number verified, total).
-    Raises FormatError for a folder without packs, BadValue if none holds or has the measure, and for a measure
-    without a better direction.
+
+    A pack that is refused, not completely verified, or of other judgments than an earlier one is named and
+    left out. Raises FormatError for a folder without packs, BadValue if none holds or has the measure, and
+    for a measure without a better direction.
     """
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
@@ -142,10 +151,9 @@ def leaderboard(
     if not packs:
         missing = "no pack (*.zip)" if folder.is_dir() else "no such folder"
         raise FormatError(folder, missing, "packs of weir submit pack")
-    names = dict(
-        zip(packs, distinct_names([_stem(file) for file in packs], [f.name for f in packs]), strict=True)
-    )
-    holding, refused = _cells_with_measure(packs, folder, measure, VerifyRules(places, fetch), progress)
+    stems = [file.name.removesuffix(".zip").removesuffix(".weir") for file in packs]
+    names = dict(zip(packs, distinct_names(stems, [file.name for file in packs]), strict=True))
+    holding, refused = _cells_with_measure(packs, folder, measure, places, fetch, progress)
     systems = _named_systems(holding, names)
     grid, rows = dict[tuple[str, str], Scores](), list[Row]()
     provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
@@ -171,19 +179,12 @@ def leaderboard(
     return site
 
 
-@dataclass(frozen=True)
-class VerifyRules:
-    """How submitted files of results are verified: `places` and `fetch` as `verify_pack` takes them."""
-
-    places: Mapping[str, str | Path] | None
-    fetch: bool
-
-
 def _cells_with_measure(
     packs: Sequence[Path],
     folder: Path,
     measure: str,
-    rules: VerifyRules,
+    places: Mapping[str, str | Path] | None,
+    fetch: bool,
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[list[_Found], list[tuple[str, str]]]:
     found, judgments = list[_Found](), dict[tuple[object, ...], tuple[str, str]]()
@@ -192,7 +193,7 @@ def _cells_with_measure(
         if progress is not None:
             progress(f"verifying {file.name}", number, len(packs))
         try:
-            verification = verify_pack(file, places=rules.places, fetch=rules.fetch)
+            verification = verify_pack(file, places=places, fetch=fetch)
         except WeirError as error:
             refused.append((file.name, str(error).replace(f"{folder}/", "")))
             continue
@@ -207,7 +208,7 @@ def _cells_with_measure(
             for one in cells:
                 judgments.setdefault(_judged(one), (one.judgments, file.name))
             found += [
-                _Found(file, verification.digest, one, one.values(), _content(one))
+                _Found(file, verification.digest, one, one.values(), one.ranked.files[one.run.name])
                 for one in cells
                 if one.mean(measure) is not None
             ]
@@ -226,13 +227,10 @@ def _other_judgments(
 
 
 def _named_systems(found: Sequence[_Found], names: Mapping[Path, str]) -> list[tuple[_Found, str, str, str]]:
-    """Return (cell, dataset, collection, title of the system) for each cell; systems with equal rankings share one
-    title.
-
-    names: file of submitted results -> its name, which follows each label in a title.
-    """
     systems = dict[tuple[Path, str], list[tuple[_Found, str, str]]]()
-    called = dataset_names([held.cell for held in found])
+    others = [" (not as published)" if not_as_published(held.cell) else "" for held in found]
+    names_of = zip(dataset_names([held.cell for held in found]), others, strict=True)
+    called = [(dataset + other, collection + other) for (dataset, collection), other in names_of]
     for held, (dataset, collection) in zip(found, called, strict=True):
         systems.setdefault((held.pack, held.cell.label), []).append((held, dataset, collection))
     contents, packs_of = dict[str, dict[str, Checksum]](), dict[str, dict[str, list[str]]]()
@@ -279,10 +277,6 @@ def _judged(cell: ResultCell) -> tuple[object, ...]:
     return cell.collection, cell.split, answered_texts(cell)[0]
 
 
-def _content(cell: ResultCell) -> Checksum:
-    return cell.ranked.files[cell.run.name]
-
-
 def _equal_system(contents: Mapping[str, Mapping[str, Checksum]], own: Mapping[str, Checksum]) -> str:
     for name, others in contents.items():
         both = own.keys() & others.keys()
@@ -298,10 +292,6 @@ def _tables(grid: Mapping[tuple[str, str], Scores], measure: str) -> list[ScoreT
     return [table(dataset, measure, of, least=1) for dataset, of in by_dataset.items() if len(of) > 1]
 
 
-def _stem(file: Path) -> str:
-    return file.name.removesuffix(".zip").removesuffix(".weir")
-
-
 # ----------
 # Ranks under filters.
 
@@ -314,7 +304,10 @@ def _entry(dataset: str) -> Entry | None:
 
 
 def filters(datasets: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return {filter: datasets}: all, then by task, domain, size and licence of the collections."""
+    """Return {filter: datasets}: all, then by task, domain, size and licence of the collections.
+
+    datasets: {dataset: name of its collection}.
+    """
     chosen = {"all collections": tuple(datasets)}
     for dataset, collection in datasets.items():
         entry = _entry(collection)
@@ -388,7 +381,8 @@ def rank_ranges(
 ) -> tuple[Place, ...]:
     """Return ranges of ranks from verdicts across collections (`verdicts_across`).
 
-    Systems without shared collections are not ordered, so a missing cell widens a range but never moves it.
+    Systems without shared collections are not ordered, so that a missing result widens a range but never
+    moves it.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})
@@ -420,8 +414,7 @@ def rank_ranges(
 # Pages and files.
 
 
-def slug(name: str) -> str:
-    """Return a name for a file: letters, digits, dashes and a hash."""
+def _slug(name: str) -> str:
     plain = re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")[:60]
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
@@ -442,16 +435,16 @@ def _write(
     for system in systems:
         own = [row for row in site.rows if row.system == system]
         facts = {"system": system, "provenance": provenance[system], "rows": [row.to_dict() for row in own]}
-        _json(folder / "api" / "systems" / f"{slug(system)}.json", facts)
+        _json(folder / "api" / "systems" / f"{_slug(system)}.json", facts)
         body = _facts(provenance[system]) + _rows(
-            own, "collection", lambda r: (r.dataset, f"../datasets/{slug(r.dataset)}.html")
+            own, "collection", lambda r: (r.dataset, f"../datasets/{_slug(r.dataset)}.html")
         )
         _put(
-            folder / "systems" / f"{slug(system)}.html",
+            folder / "systems" / f"{_slug(system)}.html",
             labels.label(system),
             body,
             "../",
-            f"api/systems/{slug(system)}.json",
+            f"api/systems/{_slug(system)}.json",
         )
     for dataset in datasets:
         own = sorted(
@@ -460,16 +453,16 @@ def _write(
         )
         comparison = next((c for c in comparisons if c.dataset == dataset), None)
         facts = {"dataset": dataset, "rows": [row.to_dict() for row in own]}
-        _json(folder / "api" / "datasets" / f"{slug(dataset)}.json", facts)
+        _json(folder / "api" / "datasets" / f"{_slug(dataset)}.json", facts)
         body = _about(own[0].unit or dataset) + _rows(
-            own, "system", lambda r: (r.system, f"../systems/{slug(r.system)}.html"), comparison
+            own, "system", lambda r: (r.system, f"../systems/{_slug(r.system)}.html"), comparison
         )
         _put(
-            folder / "datasets" / f"{slug(dataset)}.html",
+            folder / "datasets" / f"{_slug(dataset)}.html",
             dataset,
             body,
             "../",
-            f"api/datasets/{slug(dataset)}.json",
+            f"api/datasets/{_slug(dataset)}.json",
         )
 
 
@@ -554,8 +547,8 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
 def _board(board: Board, provenance: Mapping[str, dict[str, str]]) -> str:
     rows = [
         _cell(_range(one.best, one.worst), value=one.best)
-        + _name(one.system, f"systems/{slug(one.system)}.html")
-        + _cell("–" if one.mean is None else short_score(one.mean), True, one.mean)
+        + _name(one.system, f"systems/{_slug(one.system)}.html")
+        + _cell("–" if one.mean is None else score(one.mean), True, one.mean)
         + "".join(_cell(str(count), True) for count in (one.better, one.level, one.worse))
         + _cell(f"{one.there} of {len(board.datasets)}", True)
         + _cell(f"<code>{provenance[one.system]['content'][:12]}</code>")
@@ -589,9 +582,9 @@ def _rows(
         rank = _cell("")
         if one is not None and one.best is not None and one.worst is not None:
             rank = _cell(_range(one.best, one.worst), value=one.best)
-        ends = "–" if math.isnan(row.low) else f"{short_score(row.low)}–{short_score(row.high)}"
+        ends = "–" if math.isnan(row.low) else f"{score(row.low)}–{score(row.high)}"
         cells = (
-            _cell(short_score(row.mean), True, row.mean),
+            _cell(score(row.mean), True, row.mean),
             _cell(ends, True),
             _cell(f"{row.queries:,}", True),
         )
@@ -606,7 +599,7 @@ def _pairs(comparison: Comparison) -> str:
         _cell(isolated_html(pair.second, 80))
         + _cell(pair.verdict)
         + _cell(isolated_html(pair.first, 80))
-        + _cell(short_change(pair.difference), True, pair.difference)
+        + _cell(typeset_change(pair.difference), True, pair.difference)
         + _cell(probability(pair.adjusted), True, pair.adjusted)
         for pair in comparison.pairs
     ]

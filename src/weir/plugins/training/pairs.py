@@ -54,7 +54,6 @@ class TrainingPairs:
         return len(self.queries)
 
     def take(self, rows: Sequence[int]) -> TrainingPairs:
-        """Return the pairs in these rows."""
         some = list(rows)
         return TrainingPairs(
             tuple(self.queries[i] for i in some),
@@ -89,7 +88,10 @@ class PairSource(Protocol):
         ...
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return the pairs of a collection, without negatives; seed: of random draws."""
+        """Return pairs of a query and a relevant text of a collection, without negatives.
+
+        seed: seed of random draws.
+        """
         ...
 
 
@@ -129,7 +131,7 @@ class Crops:
         }  # fmt: skip
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return pairs of spans of each document; draws depend on the document's identifier."""
+        """Return pairs of spans of each document; a document's draws depend on its identifier, not on others."""
         corpus = dataset.corpus
         rows = []
         for number, text in enumerate(_texts(corpus)):
@@ -155,7 +157,8 @@ class Crops:
 @named_arguments
 @dataclass(frozen=True)
 class GivenPairs:
-    """Pairs that people judged, or that a file has. Raises FormatError for a malformed file, and like `load`."""
+    """Pairs that people judged, or that a file has. Raises FormatError for a malformed file, and the errors
+    of `weir.load`."""
 
     split: str = "train"
     """The split whose judgments are learned: its queries with documents of a grade above 0."""
@@ -191,10 +194,9 @@ class GivenPairs:
 @named_arguments
 @dataclass(frozen=True)
 class WrittenQuestions:
-    """Questions that a model writes for documents (GenQ), or that a file has. Raises BadValue for
-    contradicting settings.
+    """Questions that a model writes for documents (GenQ), or that a file has.
 
-    Answers are stored, so that no question is asked for twice.
+    Answers are stored, so that no question is asked for twice. Raises BadValue for contradicting settings.
     """
 
     model: str | None = None
@@ -216,7 +218,7 @@ class WrittenQuestions:
             raise BadValue("n and documents are whole numbers from 1")
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the written questions. Raises like the model's `describe`."""
+        """Return the settings that decide the written questions; raises DownloadError for a missing model."""
         shared: dict[str, object] = {"pairs": "questions", "n": self.n, "documents": self.documents}
         if self.file is not None:
             return shared | {"contents": contents(Path(self.file).expanduser())}
@@ -317,9 +319,9 @@ def _text(corpus: Corpus, number: int) -> str:
 
 
 def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...], int]:
-    """Return the pairs whose query is evaluated in the collection, and the number of these queries.
+    """Return (numbers of the pairs whose query is evaluated in the collection, number of these queries).
 
-    Queries are compared as in the audit's check `leakage`.
+    Queries are equal after normalising, or share 13 words in a row.
     """
     if not len(pairs):
         return (), 0
@@ -333,7 +335,7 @@ def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...]
 
 
 def answers_of(pairs: TrainingPairs) -> dict[str, set[int]]:
-    """Return the documents of all positives of each query."""
+    """Return {query: its positive documents}."""
     answers: dict[str, set[int]] = {}
     for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
         answers.setdefault(query, set()).add(document)
@@ -351,9 +353,9 @@ def with_negatives(
 ) -> TrainingPairs:
     """Return the pairs, each with `count` random documents from BM25's first `depth` for its query.
 
-    If BM25 finds too few, other documents are drawn. Raises BadValue for a collection with too few documents.
-
     answers: documents that are never negatives of a query.
+
+    If BM25 finds too few, other documents are drawn. Raises BadValue for a collection with too few documents.
     """
     if not count or not len(pairs):
         return pairs
@@ -389,7 +391,12 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
-    """Return the pairs with the margins of a cross-encoder. Raises like the model."""
+    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative.
+
+    model: name of the cross-encoder.
+
+    Raises the errors of loading the model.
+    """
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

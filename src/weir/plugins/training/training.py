@@ -1,4 +1,4 @@
-"""Train an encoder further on pairs, by sentence-transformers, and record how."""
+"""Encoders trained further on pairs, by sentence-transformers, with a record of how."""
 
 from __future__ import annotations
 
@@ -175,15 +175,16 @@ def adapt(
     evaluated: Sequence[Dataset | str | Path] = (),
     progress: Progress | None = None,
 ) -> Adaptation:
-    """Train an encoder further on pairs of a collection, and write it as a checkpoint with a record.
+    """Train an encoder further on pairs of a collection; write it as a checkpoint with a record, and return
+    the outcome.
 
-    Evaluated queries are never learned. An interrupted training continues by the same call and loses a minute at
-    most. Raises BadValue for evaluated pairs, for fewer than 2 pairs and for a folder of something else. Raises
-    MissingExtra without the extra `torch`, and the errors of loading and models.
+    Evaluated queries are never learned. An interrupted training continues by the same call and loses a minute
+    at most. Raises BadValue for evaluated pairs, for fewer than 2 pairs and for a folder of something else.
+    Raises MissingExtra without the extra `torch`, and the errors of loading and models.
 
     source: Crops(), GivenPairs() or WrittenQuestions().
     dataset: collection of the pairs. Its queries count as evaluated.
-    out: a new folder, or that of the same finished training.
+    out: a new folder, or the folder of the same finished training.
     rules: settings of the training.
     evaluated: further collections whose queries must not be learned.
     progress: called with (step, done, total).
@@ -202,7 +203,8 @@ def adapt(
     answers = answers_of(pairs)
     pairs, dropped = _unknown(pairs, [collection, *others], rules.drop_known)
     if rules.most and len(pairs) > rules.most:
-        pairs = pairs.take(_drawn(len(pairs), rules.most, rules.seed))
+        generator = np.random.default_rng(rules.seed)
+        pairs = pairs.take(sorted(generator.choice(len(pairs), rules.most, replace=False).tolist()))
     if len(pairs) < 2:
         raise BadValue(f"{counted(len(pairs), 'pair')} cannot be learned from; expected 2 or more")
     pairs = with_negatives(pairs, answers, collection, rules.negatives, rules.depth, rules.seed, progress)
@@ -289,10 +291,6 @@ def _reused(out: Path, about: dict[str, object]) -> Adaptation:
 
 
 def _unknown(pairs: TrainingPairs, evaluated: Sequence[Dataset], drop: bool) -> tuple[TrainingPairs, int]:
-    """Return the pairs without evaluated queries, and the number of pairs left out.
-
-    Raises BadValue for others unless `drop`.
-    """
     out: set[int] = set()
     for dataset in evaluated:
         rows, queries = known_pairs(pairs, dataset)
@@ -306,10 +304,6 @@ def _unknown(pairs: TrainingPairs, evaluated: Sequence[Dataset], drop: bool) -> 
     if not out:
         return pairs, 0
     return pairs.take([row for row in range(len(pairs)) if row not in out]), len(out)
-
-
-def _drawn(total: int, most: int, seed: int) -> list[int]:
-    return sorted(np.random.default_rng(seed).choice(total, most, replace=False).tolist())
 
 
 def _thinned(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
@@ -350,7 +344,9 @@ def _train(
         )  # fmt: skip
         trainer.remove_callback(transformers.PrinterCallback)
         begun = time.monotonic()
-        trainer.train(resume_from_checkpoint=_checkpoint(work))
+        whole = [path.parent for path in work.glob("checkpoint-*/whole")]
+        last = max(whole, key=lambda path: int(path.name.partition("-")[2]), default=None)
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
     curve = [(int(e["step"]), float(e["loss"])) for e in trainer.state.log_history if "loss" in e]
     if any(math.isnan(loss) for _, loss in curve):
         raise BadValue("the loss is no number any more; take a smaller rate")
@@ -390,11 +386,6 @@ def _columns(pairs: TrainingPairs, dataset: Dataset) -> dict[str, list[Any]]:
         margins = pairs.margins.tolist()
         rows["label"] = [row[0] for row in margins] if pairs.margins.shape[1] == 1 else margins
     return rows
-
-
-def _checkpoint(work: Path) -> str | None:
-    whole = [path.parent for path in work.glob("checkpoint-*/whole")]
-    return str(max(whole, key=lambda path: int(path.name.partition("-")[2]))) if whole else None
 
 
 def _callback(transformers: Any, work: Path, progress: Progress) -> Any:  # noqa: ANN401 - of a library's class

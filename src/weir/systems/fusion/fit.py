@@ -38,11 +38,12 @@ MOST_SETTINGS = 2_000
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the settings to try, the defaults first; settings in `method` are fixed.
+    """Return the fusions to try, default settings first. Settings that `method` gives are fixed.
 
-    step: between weights, which sum to 1.
+    runs: number of runs.
+    step: distance between the weights to try, which sum to 1.
 
-    Raises BadValue if nothing is left to choose, for more than 2,000 settings, and a step that does not
+    Raises BadValue if nothing is left to choose, for more than 2,000 settings, and for a step that does not
     divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
@@ -96,7 +97,7 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """A measure's values for every setting and judged query."""
+    """The values of a measure for every tried fusion and judged query."""
 
     tried: tuple[Fusion, ...]
     """S fusions."""
@@ -178,7 +179,7 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
     folds: parts of the queries, each held out once.
-    seed: assigns queries to folds, see fold_of.
+    seed: assigns queries to folds.
 
     Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and judged queries
     without results.
@@ -190,8 +191,13 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
 ) -> Trials:
-    """Return the measure of every fusion on every judged query; a missing ranking is empty. Raises BadValue
-    as `fit`.
+    """Return the measure of every fusion on every judged query; a missing ranking counts as empty.
+
+    tried: fusions.
+    pool: the runs to fuse.
+    watch: called with (steps done, all steps).
+
+    Raises BadValue if two runs answer no judged query together, and for a measure without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -220,7 +226,7 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best settings for each fold, chosen on the others; ties go to the first tried."""
+    """Return the best fusion for each fold, chosen on the other folds; ties go to the first tried."""
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
@@ -236,7 +242,8 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
 
 
 def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
-    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at most 1.
+    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; fold sizes differ by
+    at most 1.
 
     Raises BadValue for fewer than two folds and fewer queries than folds.
     """
@@ -254,7 +261,10 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return a fused pool: judged queries by their fold's settings, other queries by the settings chosen on all."""
+    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen on all.
+
+    k: documents kept for each query; None for all.
+    """
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -286,10 +296,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables of the fusion on held-out queries and of the best single run, which is chosen on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run, and a note on that choice.
 
     held_out: scores of the cross-validated run.
-    single: scores of each run by name.
+    single: scores of each run by name; the first measure tells which is best.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -13,6 +13,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
 from weir.errors import BadValue
 from weir.systems.fusion.methods import (
+    METHODS,
     NORMS,
     Candidates,
     Fusion,
@@ -50,7 +51,10 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return the input of a fusion method, with scores under a normalisation, or none."""
+        """Return the input of a fusion method.
+
+        norm: a name in NORMS, the normalisation of scores; None for methods that use ranks.
+        """
         sizes = np.stack([lists.list_lengths for lists in self.lists])
         score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
         if norm is not None:
@@ -96,7 +100,7 @@ class Pool:
         return times
 
     def only(self, queries: Int64) -> Pool:
-        """Return the pool with these queries, in this order."""
+        """Return the pool restricted to these queries, in this order."""
         picked = self.queries.take(queries)
         return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
 
@@ -163,8 +167,8 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
     k: documents kept for each query; None for all.
 
-    The order of unweighted runs does not matter; a repeated run counts twice. Raises BadValue for fewer than
-    two runs, no shared query, or bad settings; UnknownName for an unknown method.
+    A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
+    UnknownName for an unknown method.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     if len(runs) < 2:
@@ -175,7 +179,13 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 
 
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
-    """Return a pool's runs fused into one; queries without results keep an empty ranking. Raises as `fuse`."""
+    """Return a pool's runs fused into one; queries without results have an empty ranking.
+
+    k: documents kept for each query; None for all.
+    name: of the run, by default the fusion's.
+
+    Raises BadValue for bad settings and scores that are not finite.
+    """
     how.refuse_other_than(len(pool.runs))
     refuse_depth(k)
     parts = [fused_block(pool, block, how, k) for block in pool.blocks()]
@@ -184,6 +194,15 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
     doc = np.concatenate([np.empty(0, np.int32), *(doc for _, doc, _ in parts)])
     score = np.concatenate([np.empty(0), *(score for _, _, score in parts)])
     return Run(pool.queries, pool.docs, ptr, doc, score, name or str(how))
+
+
+def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
+    """Return a sentence if `k` cuts rankings and the method has an unset constant of that name; "" otherwise."""
+    unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
+    longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)
+    if k is None or k >= longest or not unset:
+        return ""
+    return f"k={k} cuts each fused ranking to {k:,} documents; the constant of {how.name} is set as {how.name}(k={k})"
 
 
 def refuse_depth(k: int | None) -> None:

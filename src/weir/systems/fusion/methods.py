@@ -31,8 +31,11 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, numbers in them for each table, None if
-    equal)."""
+    """Return (identifiers of all tables in order of first occurrence, numbers of each table's identifiers
+    among them).
+
+    The numbers, int32 each, are None for a table that equals the result.
+    """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
     strings = Strings.concatenated([table.strings for table in tables])
@@ -47,7 +50,10 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return the union sorted by identifier, but a single table unchanged."""
+    """Return (identifiers of all tables, sorted; numbers of each table's identifiers among them).
+
+    The numbers are None for a table that equals the result; a single table is returned unchanged.
+    """
     ids, codes = united(tables)
     if codes[0] is None:
         return ids, codes
@@ -88,8 +94,9 @@ class Candidates:
         return times
 
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
-        """Return the value of each rank, float64[R, n], 0 if not returned; `worth` maps ranks 1.0, 2.0, ...
-        to values.
+        """Return the value of each rank, float64[R, n], 0 for documents that a run does not return.
+
+        worth: maps ranks 1.0, 2.0, ... to values.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
@@ -97,7 +104,6 @@ class Candidates:
 
 
 def _sum_over_runs(values: Float64) -> Float64:
-    """Return the sum over runs, float64[n], of values float64[R, n], with the same bits in any order of runs."""
     rows = ascending(values)
     sums = rows[0].copy()
     for row in rows[1:]:
@@ -106,7 +112,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return the values with each column sorted ascending."""
+    """Return the rows of the values after each column is sorted ascending, float64[n] each."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -133,11 +139,11 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Repeat a value of each ranking for every row of that ranking, float64[n]."""
+        """Return values, one for each list, repeated for every score of the list, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
-        """Return each list's sum, float64[Q], added from its top."""
+        """Return the sum of each list, float64[Q], added from its top."""
         rows = np.repeat(np.arange(len(self.ptr) - 1), self.list_lengths)
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
@@ -155,7 +161,7 @@ NORMS: Registry[Callable[[ScoreLists], Float64]] = Registry("normalisation")
 
 @NORMS.register("none")
 def none(lists: ScoreLists) -> Float64:
-    """Keep the score."""
+    """Return the scores unchanged."""
     return lists.score
 
 
@@ -170,7 +176,7 @@ def minmax(lists: ScoreLists) -> Float64:
 def zscore(lists: ScoreLists) -> Float64:
     """Return (score - mean) / population standard deviation (ZMUV); 0 if all scores are equal.
 
-    An unreturned document counts like an average one. Source: Montague and Aslam 2001.
+    A document that is not returned counts like an average one. Source: Montague and Aslam 2001.
     """
     deviation = lists.score - lists.spread(lists.sums(lists.score) / lists.list_lengths)
     spread = np.sqrt(lists.sums(deviation**2) / lists.list_lengths)
@@ -187,7 +193,7 @@ def rank(lists: ScoreLists) -> Float64:
 
 @NORMS.register("sum")
 def summed(lists: ScoreLists) -> Float64:
-    """Return (score - lowest) / sum of these over the list; equal scores share 1 equally.
+    """Return (score - lowest) / sum of these differences over the list; equal scores share 1 equally.
 
     Source: Montague and Aslam 2001.
     """
@@ -262,9 +268,11 @@ def fusion(
 ) -> Callable[[Callable[..., Float64]], Fusion]:
     """Return a decorator that registers a function of `Candidates` as a fusion method.
 
-    Keyword parameters are its settings, typed by their defaults; a default of () takes a number for each run.
-
     scored: it takes normalised scores, and so has the setting `norm`.
+    within: {setting: (smallest value, largest value)}.
+    grid: {setting: values that `fit` tries}.
+
+    Keyword parameters are its settings, typed by their defaults; a default of () takes a number for each run.
     """
 
     def add_method(function: Callable[..., Float64]) -> Fusion:
@@ -287,7 +295,7 @@ class Fusion:
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """Return the fusion with these settings; raises UnknownName or BadValue."""
+        """Return a copy of the fusion with these settings changed; raises UnknownName or BadValue."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
         chosen = dict(self.settings)
@@ -301,7 +309,7 @@ class Fusion:
 
     @property
     def scored(self) -> bool:
-        """True if the method reads scores, False if it reads ranks alone."""
+        """True if the method reads scores, False if it reads only ranks."""
         return METHODS.get(self.name).scored
 
     @property
@@ -314,13 +322,12 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue for a setting whose number of values is not the number of runs."""
+        """Raise BadValue for a setting with one value for each run if their number is not the number of runs."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
 
     def __call__(self, candidates: Candidates) -> Float64:
-        """Return each candidate's fused score, float64[n]; raises BadValue for a wrong number of weights."""
         self.refuse_other_than(candidates.runs)
         own = {key: value for key, value in self.settings if key != "norm"}
         return METHODS.get(self.name).function(candidates, **own)
@@ -429,7 +436,7 @@ def rbc(candidates: Candidates, *, p: float = 0.8) -> Float64:
 
 @fusion("borda")
 def borda(candidates: Candidates) -> Float64:
-    """Sum Borda points: of c documents returned for a query, a run gives its first c points, its next c - 1, ...
+    """Sum Borda points: of c documents a run gives its first one c points, its second c - 1, ...
 
     Unreturned documents share the remaining points. Source: Aslam and Montague 2001.
     """
@@ -443,8 +450,8 @@ def borda(candidates: Candidates) -> Float64:
 def condorcet(candidates: Candidates) -> Float64:
     """Count the documents of the query that a document beats by majority of the runs; ties count half.
 
-    A run prefers documents that it returns to others, which are equal to it. The count (Copeland's) orders the
-    strongly connected parts of the majority graph like Condorcet-fuse. Time is quadratic in documents.
+    A run prefers documents that it returns to all others, which tie. The count (Copeland's) orders the
+    strongly connected parts of the majority graph as Condorcet-fuse does. Time is quadratic in documents.
     Source: Montague and Aslam 2002.
     """
     score = np.zeros(len(candidates.query))

@@ -42,7 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return which bytes of well-formed UTF-8, uint8[n], are part of white space."""
+    """Return True for each byte of UTF-8 text that belongs to white space, bool[n]."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -80,7 +80,12 @@ NOT_UNDOUBLED_HERE = "aeiou" + "lsz" + "bdfgmnprt"  # vowels; what Porter leaves
 
 
 def stem_all(stemmer: str, words: list[str]) -> list[str]:
-    """Return the stem of each word; raises MissingExtra, and BadValue for a stemmer that PyStemmer lacks."""
+    """Return the stem of each word.
+
+    stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
+
+    Raises MissingExtra without PyStemmer, BadValue for a language that it lacks.
+    """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
     return list(_snowball(stemmer)(words))
@@ -210,7 +215,7 @@ TOKENIZERS = ("lines", "uax29", "whitespace", "words")
 
 @cache
 def tokenizer(name: str) -> WordTokenizer:
-    """Return the tokenizer with this name; raises UnknownName."""
+    """Return the tokenizer with a name in TOKENIZERS; raises UnknownName for another."""
     if name == "uax29":
         rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
         states = np.array(rows, np.uint16)
@@ -297,10 +302,9 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return the words that Lucene's StandardTokenizer splits a text into, Han, kana and Hangul as overlapping
-    pairs.
+    """Return the words of a text by Lucene's StandardTokenizer, Han, kana and Hangul as overlapping pairs.
 
-    Widths are normalised as by CJKWidthFilter.
+    Widths of characters are normalised as by CJKWidthFilter.
     """
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
@@ -331,9 +335,7 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return the words of a text by UAX #29, but Thai, Lao, Khmer and Burmese as overlapping pairs of signed
-    letters.
-    """
+    """Return the words of a text by UAX #29, Thai, Lao, Khmer and Burmese as overlapping pairs of signed letters."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
         terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
@@ -380,18 +382,18 @@ class Analyzer:
 
     @property
     def language(self) -> str:
-        """Snowball name of the language it is for; "" for any."""
+        """Snowball name of the analyzer's language; "" for any."""
         if self.stemmer in (LUCENE_PORTER, "porter") or self.stopwords == "english-33":
             return "english"
         return (self.stemmer or "").removesuffix("_porter")
 
     @property
     def own(self) -> bool:
-        """True if the user registered it by `add_analyzer`."""
+        """True if the user registered the analyzer by `add_analyzer`."""
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """Return the terms of a text in order, without dropped words, like the compiled kernel."""
+        """Return the terms of a text in order, without dropped words; equals the compiled kernel."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
@@ -406,11 +408,11 @@ class Analyzer:
         return words
 
     def normalise(self, words: list[str]) -> list[str]:
-        """Return the term of each word, "" for a dropped word; a term depends on its word alone."""
+        """Return the term of each word, "" for a dropped word."""
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of each line's word, "" for a dropped one."""
+        """Return the term of the word on each line, "" for a dropped word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -424,7 +426,7 @@ class Analyzer:
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
-        """Return everything that can change a term: steps, contents of tables, versions."""
+        """Return everything that can change a term: steps, hashes of word lists and tables, versions."""
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
@@ -512,8 +514,8 @@ def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) 
     """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name of
     Weir's.
 
-    function: returns the terms of a text in order, none empty or with a line end.
-    version: identifies the function in stage keys. Change it whenever terms change.
+    function: function that returns the terms of a text in order, none empty or with a line end.
+    version: identifies the function for stored results; change it whenever terms change.
     """
     if not name or not version:
         raise BadValue(

@@ -134,7 +134,10 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield a view's terms, a batch of documents at a time, for `weighed`."""
+    """Yield the terms of a view in batches of documents: (ptr int64[n + 1], term int32) with repeated terms.
+
+    table: numbers the terms; new ones are added.
+    """
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -142,7 +145,10 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return several fields as one index, whose scores are the sums over fields."""
+    """Return one index of several fields, whose scores are sums over the fields.
+
+    order: int32[documents], corpus number of each internal number.
+    """
     ptr, doc, impact = fields[0][1]
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
         ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
@@ -152,9 +158,9 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
-    """Return each query's known terms with counts: ptr int64[queries + 1], term int32, weight float32.
+    """Return each query's known terms with their counts: ptr int64[queries + 1], term int32, weight float32.
 
-    Later tables' terms are numbered after earlier ones.
+    Terms of later tables have numbers after all terms of earlier ones.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -196,10 +202,13 @@ def weighed(
     keep_terms: bool = False,
     weight: float = 1.0,
 ) -> Field:
-    """Return the index of a field from batches (ptr int64[n + 1], term int32) in corpus order, with repeated
-    terms.
+    """Return the index of a field from batches of terms in corpus order.
 
-    weight: multiplies the idf, like a boost of Lucene.
+    table: the field's vocabulary.
+    batches: (ptr int64[n + 1], term int32) with repeated terms.
+    order: int32[documents], corpus number of each internal number.
+    keep_terms: also store each document's terms.
+    weight: factor of the idf, like a boost in Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
     for ptr, term in batches:
@@ -267,7 +276,8 @@ LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """Return each field's weight, sorted by name; raises BadValue for no or repeated fields, or weights not above 0."""
+    """Return (field, weight) pairs sorted by name; raises BadValue for no or repeated fields, or weights not
+    above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
@@ -298,20 +308,17 @@ def _field_numbers(
     return tuple(sorted(numbers))
 
 
-def names_of(numbers: FieldNumbers) -> tuple[str, ...]:
-    """Return the names of the fields in order, without their weights."""
+def _names_of(numbers: FieldNumbers) -> tuple[str, ...]:
     return tuple(name for name, _ in numbers)
 
 
 def _existing_fields(weights: FieldNumbers, corpus: Corpus) -> FieldNumbers:
-    """Return the fields, without the title for a corpus without titles unless it is the only field."""
     return tuple(f for f in weights if f[0] != "title" or corpus.title is not None) or weights
 
 
-def weights_as_given(numbers: FieldNumbers) -> list[str] | dict[str, float]:
-    """Return the weights in the form in which users write them: a list if all are 1."""
+def _weights_as_given(numbers: FieldNumbers) -> list[str] | dict[str, float]:
     if all(number == 1 for _, number in numbers):
-        return list(names_of(numbers))
+        return list(_names_of(numbers))
     return {name: int(number) if number.is_integer() else number for name, number in numbers}
 
 
@@ -331,10 +338,12 @@ OVERRIDES = ("k1", "b", "analyzer", "lengths", "stopwords")
 @named_arguments
 @dataclass(frozen=True)
 class BM25:
-    """Rank by BM25; a preset names the tool that is reproduced, and settings override the preset.
+    """Rank by BM25; a preset names the tool to reproduce, and other settings override the preset's.
 
-    A term adds idf * tf / (tf + k1 * (1 - b + b * length / average)). Its idf is ln(1 + (N - df + 0.5) / (df + 0.5)).
-    Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises UnknownName
+    A term adds idf * tf / (tf + k1 * (1 - b + b * length / average)). Its idf is ln(1 + (N - df + 0.5) / (df
+    + 0.5)).
+    Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises
+        UnknownName
     or BadValue.
     """
 
@@ -379,19 +388,19 @@ class BM25:
         """The preset with the overrides applied."""
         preset = PRESETS[self.preset]
         overrides = {n: getattr(self, n) for n in OVERRIDES}
-        fields = preset.fields if self.fields is None else names_of(self.weights)
+        fields = preset.fields if self.fields is None else _names_of(self.weights)
         return replace(preset, **{n: v for n, v in overrides.items() if v is not None}, fields=fields)
 
     @property
     def weights(self) -> FieldNumbers:
-        """(field, weight) of each indexed field, 1.0 by default."""
+        """(field, weight) of each indexed field."""
         if self.fields is None:
             return tuple((name, 1.0) for name in PRESETS[self.preset].fields)
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
         own: dict[str, object] = {n: getattr(self, n) for n in OVERRIDES}
-        own["fields"] = None if self.fields is None else weights_as_given(self.weights)
+        own["fields"] = None if self.fields is None else _weights_as_given(self.weights)
         preset: list[object] = [] if self.preset == "lucene" else [self.preset]
         return called("bm25", preset, {n: v for n, v in own.items() if v is not None})
 
@@ -418,7 +427,10 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the index of a corpus; `keep_terms` also stores each document's terms."""
+        """Return the index of a corpus.
+
+        keep_terms: also store each document's terms.
+        """
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
         groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]
@@ -461,7 +473,7 @@ class BM25Searcher:
 
     @cached_property
     def name(self) -> str:
-        """The system's name, which its runs have."""
+        """The system's printed name, which runs carry."""
         return str(self.system)
 
     @cached_property
@@ -484,7 +496,7 @@ class BM25Searcher:
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, 0 without a query term."""
+        """Return each candidate's score, float64[candidates]; 0 for a candidate without a query term."""
         terms = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:
@@ -493,7 +505,7 @@ class BM25Searcher:
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
         """Return the score that each term of a query adds to its candidates, by field."""
-        names = names_of(_existing_fields(self.system.weights, self.corpus))
+        names = _names_of(_existing_fields(self.system.weights, self.corpus))
         apart = iter(names if 1 < len(names) == sum(map(len, self.tables)) else ())
         return [
             one
@@ -532,8 +544,8 @@ DEFAULT = BM25Preset("")
 class BM25F:
     """Rank by BM25F: frequencies are normalised by field length, weighted and summed, then saturate once.
 
-    A term adds idf * w / (k1 + w), in which w sums weight * tf / (1 - b + b * length / average) over fields. The
-    average is over documents that have the field; idf counts documents with the term in any.
+    A term adds idf * w / (k1 + w), in which w sums weight * tf / (1 - b + b * length / average) over fields.
+    The average is over documents that have the field; idf counts documents with the term in any field.
     Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
     """
 
@@ -554,7 +566,7 @@ class BM25F:
         object.__setattr__(self, "fields", field_weights(NAME, self.fields))
         if type(self.k1) is int:
             object.__setattr__(self, "k1", float(self.k1))
-        object.__setattr__(self, "b", _by_field(self.b, names_of(self.weights)))
+        object.__setattr__(self, "b", _by_field(self.b, _names_of(self.weights)))
         _check_recipe(NAME, self.recipe)
 
     __repr__ = system_text
@@ -562,15 +574,15 @@ class BM25F:
 
     @property
     def recipe(self) -> BM25Preset:
-        """The settings apart from b, which may differ between fields."""
-        names = names_of(self.weights)
+        """The settings except b, which may differ between fields."""
+        names = _names_of(self.weights)
         return BM25Preset(
             "", self.analyzer, self.k1, DEFAULT.b, self.lengths, names, stopwords=self.stopwords
         )
 
     @property
     def weights(self) -> FieldNumbers:
-        """(field, weight) of each indexed field, 1.0 by default."""
+        """(field, weight) of each indexed field."""
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def b_of(self, field: str) -> float:
@@ -581,7 +593,7 @@ class BM25F:
         b = self.b if isinstance(self.b, float) else dict(self.b)
         own = {name: b if name == "b" else getattr(self, name) for name in OVERRIDES}
         own = {name: value for name, value in own.items() if value != getattr(DEFAULT, name)}
-        fields = weights_as_given(self.weights)
+        fields = _weights_as_given(self.weights)
         return called(NAME, [], ({} if fields == ["text", "title"] else {"fields": fields}) | own)
 
     def describe(self) -> dict[str, object]:
@@ -599,7 +611,7 @@ class BM25F:
         return sparse_kernels(documents)
 
     def fields_read(self) -> tuple[str, ...]:
-        return names_of(self.weights)
+        return _names_of(self.weights)
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
@@ -692,7 +704,6 @@ def _field_weights(df: Int32, lengths: Sequence[NDArray[np.integer]]) -> tuple[F
 
 
 def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
-    """Return b as one number, or one for each field if they differ; raises BadValue unless every field has one."""
     if isinstance(b, (int, float)) and not isinstance(b, bool):
         ((_, number),) = _field_numbers(NAME, "b", [("every field", b)], 1)
         return number
@@ -701,9 +712,9 @@ def _by_field(b: object, fields: tuple[str, ...]) -> float | FieldNumbers:
             f'{NAME}: b is {b!r}; expected a number from 0 to 1, or such as {{"title": 0.3, "text": 0.75}}'
         )
     numbers = _field_numbers(NAME, "b", list(b.items()) if isinstance(b, Mapping) else list(b), 1)
-    if names_of(numbers) != fields:
+    if _names_of(numbers) != fields:
         raise BadValue(
-            f"{NAME}: b names {', '.join(names_of(numbers))}; expected each field: {', '.join(fields)}"
+            f"{NAME}: b names {', '.join(_names_of(numbers))}; expected each field: {', '.join(fields)}"
         )
     alike = {number for _, number in numbers}
     return numbers[0][1] if len(alike) == 1 else numbers

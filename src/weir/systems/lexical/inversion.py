@@ -1,12 +1,8 @@
-"""Indexes larger than memory: sorted blocks of postings on disk, merged once into the mapped layout.
+"""Indexes larger than memory: sorted blocks of postings on disk, merged once into memory-mapped files.
 
-    documents   texts to (term, count) pairs in corpus order; each pair goes to its document's block
-    blocks      each block fits into memory; it is inverted and its lists are split by groups of terms
-    groups      each group of terms fits into memory; its lists are joined and impacts computed
-
-Blocks exist because internal document numbers follow the order of ties, not of the corpus. Merged files are
-removed, so the disk holds the postings about once. A killed process resumes at its last commit; neither that
-nor the available memory changes the result.
+Each document's (term, count) pairs go to its block. Each block fits into memory and is inverted. Then the
+lists of each group of terms are joined and impacts are computed. A killed process resumes at its last commit;
+neither that nor the available memory changes the result.
 """
 
 from __future__ import annotations
@@ -97,7 +93,7 @@ class GrowingFiles:
         return sizes
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Append the bytes of an array to a file."""
+        """Append the bytes of an array to a file of this name."""
         if name not in self._files:
             self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
@@ -109,7 +105,10 @@ class GrowingFiles:
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record all written data and facts durably, then remove files that are no longer needed."""
+        """Record all written data and facts durably.
+
+        done_with: files to remove afterwards.
+        """
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -134,7 +133,10 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Return a file of `append_to_array` as a memory-mapped array, by default with one dimension."""
+        """Return a file written by `append_to_array` as a memory-mapped array, by default with one dimension.
+
+        Raises StoreError for a header of another size.
+        """
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -176,12 +178,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Return whether an index surely fits into `settings.memory_budget`."""
+    """Return True if an index of the corpus surely fits into `settings.memory_budget`."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index in memory may need more than there is."""
+    """Raise BadValue if an index of the corpus in memory may need more than there is."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -196,7 +198,7 @@ def expected_pairs(corpus: Corpus) -> int:
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the files from which a part of the index `folder` is made."""
+    """Yield the files in which a part of the index `folder` is prepared."""
     files = GrowingFiles(work_folder(folder, str(part)), about)
     try:
         with storing(files.folder):
@@ -214,7 +216,7 @@ Pairs: TypeAlias = tuple[Int64, Int32, Float32]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The documents split into blocks of `width` successive internal numbers, inverted one at a time."""
+    """The division of documents into blocks of `width` successive internal numbers, each inverted by itself."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""
@@ -222,7 +224,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks of an interrupted run."""
+        """Return blocks that fit into memory, or the blocks of an interrupted run in these files."""
         if "width" not in files.facts:
             width = len(order) * (memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
             files.commit({"width": min(max(1, width), max(1, len(order)))})
@@ -232,11 +234,11 @@ class Blocks:
         return (len(self.order) + self.width - 1) // self.width
 
     def documents(self, number: int) -> Int32:
-        """Return the corpus numbers of the documents in a block, ascending."""
+        """Return the corpus numbers of the documents in a block, ascending, int32."""
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
     def of_each(self) -> Int32:
-        """Return the block of each document in corpus order, int32."""
+        """Return the block number of each document in corpus order, int32[documents]."""
         block = np.empty(len(self.order), np.int32)
         block[self.order] = np.arange(len(self.order), dtype=np.int32) // self.width
         return block
@@ -270,13 +272,16 @@ class Spool:
         )
 
     def frequencies(self) -> Int32:
-        """Return the document frequency of each term."""
+        """Return the document frequency of each term, int32[terms]."""
         return self.files.content(f"{self.name}.df.{self.files.facts.get(self.name)}", np.int32)
 
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Write the terms of the documents after the last commit; `keep_terms` also writes a forward index."""
+        """Write the terms of the documents that follow the last commit.
+
+        keep_terms: also write the terms of each document (a forward index).
+        """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
         written = len(table)  # terms that are on the disk
@@ -335,7 +340,8 @@ class Spool:
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the mapped forward index that `fill` wrote: (ptr, term, count) in corpus order."""
+        """Return the mapped forward index that `fill` wrote: (ptr int64[documents + 1], term int32, count) in
+        corpus order."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -362,8 +368,7 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """Returns, for each block of documents, its (term, value) pairs and the temporary files to remove after
-    inversion."""
+    """The (term, value) pairs of each block of documents, and the temporary files to remove after inversion."""
 
     blocks: Blocks
     frequencies: Int32
@@ -382,10 +387,13 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks, append postings to doc.npy and impact.npy, and return their offsets, int64[terms +
-    1].
+    """Invert all blocks and append the postings to doc.npy and impact.npy; return the terms' offsets,
+    int64[terms + 1].
 
-    name: prefix of its files. Offsets count from earlier postings.
+    name: prefix of the blocks' files.
+    formula: number of the BM25 formula in `kernels.inverted.postings`.
+
+    Offsets also count postings that were in the files before.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
@@ -456,7 +464,10 @@ def index_in_files(
     forward: ForwardIndex | None = None,
     learned: bool = False,
 ) -> ImpactIndex:
-    """Return the index of postings that `merged` wrote; with `learned`, including bounds of learned weights."""
+    """Return the index of postings that `merged` wrote.
+
+    learned: True to add the score bounds that weights from a model need.
+    """
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)
 

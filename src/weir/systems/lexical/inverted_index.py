@@ -1,4 +1,4 @@
-"""The impact index that every sparse system uses."""
+"""The inverted index of term impacts that every sparse system uses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def _flaw(
     vocabularies: tuple[Strings, ...],
     forward: ForwardIndex | None,
 ) -> str:
-    """Return the first array that is unsafe to search, "" for none; see kernels/inverted/search.py."""
     if not valid_offsets(ptr, len(doc)):
         return "ptr"
     if not _ascends(ptr, doc, documents):
@@ -163,7 +162,8 @@ class ForwardIndex:
 
 @dataclass(frozen=True, eq=False)
 class ImpactIndex:
-    """Postings with impacts over internal document numbers, which follow the order of ties."""
+    """Postings of terms with their score contributions (impacts). Documents have internal numbers, in the
+    order of ties."""
 
     impacts: Impacts
     vocabularies: tuple[Strings, ...]
@@ -184,14 +184,15 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return the corpus number of each internal number, int32[documents]."""
+    """Return the corpus number of each internal number, int32[documents]; internal numbers follow the order
+    of ties."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
 
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
-    """Return the names of the kernel groups that a search of that many documents calls, to load them early."""
+    """Return the names of the kernel groups that a search of so many documents calls, to load them early."""
     if documents > EXHAUSTIVE_DOCUMENTS:
         return "sparse index", "sparse index on disk", "sparse search of many"
     return "sparse index", "sparse search"
@@ -201,6 +202,7 @@ def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32
     """Return the k best documents of each query.
 
     query: int64[queries + 1], offsets of each query's terms.
+    term, weight: int32 and float32, the terms of all queries.
     """
     count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
@@ -236,7 +238,7 @@ def work_folder(at: Path, part: str) -> Path:
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
     """Write indexes atomically into the folder `at`, and remove their work folders.
 
-    facts: further content of the record, with `documents`. Raises StoreError.
+    facts: content of the record, including `documents`. Raises StoreError.
     """
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
@@ -276,13 +278,16 @@ def _save_array(path: Path, array: NDArray[np.generic]) -> None:
 def save_index_of(
     system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
 ) -> None:
-    """Write a system's indexes of fields of a corpus, as `save_index`."""
+    """Write a system's indexes of a corpus atomically into the folder `at`; raises StoreError.
+
+    fields: all fields of the corpus that they are made of.
+    """
     facts = {"system": str(system), "corpus": corpus.fingerprint_with(fields), "documents": len(corpus)}
     save_index(indexes, at, facts)
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return the indexes of `save_index`, memory-mapped, and their facts, all verified for safe search.
+    """Return the memory-mapped indexes that `save_index` wrote, and their facts, verified for safe search.
 
     Raises StoreError for a damaged folder or another format.
     """
@@ -355,7 +360,7 @@ def _open_index(
 
 
 def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
-    """Return each candidate's score, float64, 0 without a query term; queries and candidates are aligned."""
+    """Return each candidate's score, float64[candidates]; 0 for a candidate without a query term."""
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
@@ -410,7 +415,10 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return the score of each candidate over several fields, see `best_field`."""
+    """Return each candidate's score over several fields, float64: the best field's plus `share` of the others'.
+
+    parts, query: index and terms of each field.
+    """
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -422,9 +430,11 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return the k best documents by the best field's score plus `share` of the other fields', scoring every document.
+    """Return the k best documents by the score of the best field plus `share` of the other fields' scores.
 
-    parts and queries are aligned. Source: Lucene, DisjunctionMaxQuery.
+    parts, queries: one for each field.
+
+    Scores every document. Source: Lucene, DisjunctionMaxQuery.
     """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)

@@ -1,4 +1,4 @@
-"""Recognition of the language of texts by letters and common words, to check that an analyzer suits it."""
+"""The language of texts, told by letters and common words, to check that an analyzer suits it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """The language of texts; several languages of one script are named after one of them."""
+    """The language of texts; languages of one script may be reported as one of them."""
 
     name: str
     evidence: str
@@ -79,7 +79,7 @@ class Language:
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return whether an analyzer is for this language or its way of writing."""
+        """Return True if an analyzer is for this language or its way of writing."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
         return analyzer.language in ("", self.name)
@@ -116,7 +116,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of texts from all parts of a collection; see `language_of`."""
+    """Return the language of texts from all parts of a collection; None if letters and words are too few."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

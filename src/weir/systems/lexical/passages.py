@@ -73,10 +73,10 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return texts split at white space into passages of at most `words` words; a shorter text stays whole.
+    """Return where texts are split at white space into passages of at most `words` words; a shorter text stays whole.
 
-    overlap: words shared with the passage before.
-    first: keep only each document's first passage.
+    overlap: number of words shared with the passage before.
+    first: only each document's first passage.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
     for number, texts in corpus.batches("text", BATCH_BYTES):
@@ -91,7 +91,12 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return the passages as a corpus, with their document's title, and the document of each, int32; see `cut`."""
+    """Return (passages as a corpus, with the title of their document; the document of each passage, int32).
+
+    words: most words of a passage.
+    overlap: number of words shared with the passage before.
+    first: only each document's first passage.
+    """
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
     shape = f"{corpus.fingerprint} {words} {overlap} {first}"
@@ -123,8 +128,6 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A StringColumn whose strings are made on access."""
-
     count: int
     strings: Callable[[NDArray[np.integer]], Strings]
     """Returns the strings at these positions."""
@@ -211,8 +214,8 @@ PASSAGES_PER_DOCUMENT = 3
 class Chunked:
     """Search passages with a system and rank their documents.
 
-    Passages are requested until k distinct documents are certain, if so many match. Source: Dai and Callan 2019.
-    Raises BadValue for settings out of range.
+    Passages are requested until the k best documents are certain. Source: Dai and Callan 2019. Raises
+    BadValue for settings out of range.
     """
 
     system: Retriever = BM25()  # noqa: RUF009 - a frozen value

@@ -53,11 +53,12 @@ Answers = tuple[Int64, Int32, Float32]
 @named_arguments
 @dataclass(frozen=True)
 class RM3:
-    """Search again by BM25 after adding the heaviest words of the first results.
+    """Search again by BM25 after adding the heaviest words of the first results to the query (RM3).
 
-    Equals Anserini's RM3 with its rounding: words have 2 to 20 ASCII letters or digits and occur in at most a tenth
-    of the documents; each result, and their mixture, keeps its `terms` heaviest, ties alphabetically or by ascending
-    id. Query words in no document count in its length. Unlike there, terms of weight 0 find nothing.
+    Equals Anserini's RM3 with its rounding: words have 2 to 20 ASCII letters or digits and occur in at most a
+    tenth of the documents; each result, and their mixture, keeps its `terms` heaviest, ties alphabetically or
+    by ascending id. Query words in no document count in its length. Unlike there, terms of weight 0 find
+    nothing.
     Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """
 
@@ -135,13 +136,11 @@ class RM3Searcher:
         return candidate_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term of an expanded query adds to its candidates."""
         return term_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
-        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 above 0, summing to
-        at most 1.
-        """
+        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 (above 0, sum at
+        most 1)."""
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
         share = (count / np.repeat(length, np.diff(ptr))).astype(np.float32)
@@ -189,10 +188,6 @@ class RM3Searcher:
         return query, words[place], weight.astype(np.float32)
 
     def _bags(self, docs: Int32) -> tuple[Int32, Int64, Int64, Float32]:
-        """Return the heaviest terms of documents: (words, ptr, place, share).
-
-        words: int32, alphabetical. docs[i] has places in words, with their shares, at ptr[i]:ptr[i + 1].
-        """
         index, forward = self.first.parts[0], self.first.parts[0].forward
         if forward is None:
             raise BadValue("this index does not keep the documents' terms; index with rm3")
@@ -241,7 +236,6 @@ def _first(row: Int64, n: int) -> NDArray[np.bool_]:
 
 
 def _ranges(ptr: Int64, rows: NDArray[np.integer], most: int | None = None) -> tuple[Int64, Int64]:
-    """Return the positions in ptr[r]:ptr[r + 1], at most `most`, for each r of rows; and their numbers."""
     start, length = ptr[rows], ptr[rows + 1] - ptr[rows]
     if most is not None:
         length = np.minimum(length, most)

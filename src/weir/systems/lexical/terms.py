@@ -1,4 +1,4 @@
-"""From texts to term numbers: compiled code for each word, Python for each distinct word."""
+"""From texts to numbers of terms: compiled code for each word, Python for each distinct word."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class WordScanner:
     @staticmethod
     @cache
     def of(tokenizer: WordTokenizer, fold_ascii: bool) -> WordScanner:
-        """Return the tables of a tokenizer; `fold_ascii` merges words that differ only in ASCII case."""
+        """Return the tables of a tokenizer for the kernel; `fold_ascii` merges words that differ only in
+        ASCII case."""
         order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
@@ -84,7 +85,6 @@ def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
 
 
 def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
-    """Return the flags of each byte, uint8[256], and the minimal length of a plain word."""
     # STOP: a plain word always ends before the byte. MIDDLE: it ends there if STOP or MIDDLE follows.
     step = _steps(tokenizer)
     kinds = np.zeros(256, np.uint8)
@@ -142,14 +142,22 @@ class WordTable:
         return int(self._state[0])
 
     def scan(self, texts: Strings, scanner: WordScanner, insert: bool = True) -> tuple[Int64, Int32]:
-        """Return each text's words: ptr int64[n + 1], numbers int32; without `insert` a new word is -1."""
+        """Return the words of each text: ptr int64[n + 1], numbers int32.
+
+        scanner: the tokenizer's tables.
+        insert: add new words; otherwise a new word gets -1.
+        """
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
         self.scan_into(texts, scanner, insert, ptr, out)
         return ptr, out[: int(ptr[-1])]
 
     def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
-        """Write each text's words into `ptr` and `out`, from ptr[0] on; `out` needs room for one word per byte."""
+        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per
+        byte.
+
+        insert: add new words; otherwise they get -1.
+        """
         data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
         data8 = _eights(data)
         at = 0
@@ -179,7 +187,7 @@ class WordTable:
             self._grow()
 
     def all_words(self) -> Strings:
-        """Return every word, by number; later growth does not change the view."""
+        """Return every word, in order of numbers; later growth does not change the result."""
         ptr = self._ptr[: len(self) + 1]
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
@@ -244,7 +252,7 @@ class TermTable:
 
     terms: an existing vocabulary, whose numbers are kept.
 
-    Stop words are left out, also of lengths, as in Lucene.
+    Stop words are left out, also from document lengths, as in Lucene.
     """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
@@ -279,7 +287,7 @@ class TermTable:
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's known terms in order, with a cache of words."""
+        """Return the numbers of a text's terms that are in the table, in order."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -301,7 +309,7 @@ class TermTable:
         return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
-        """Return the vocabulary by number; later growth does not change the view."""
+        """Return the vocabulary in order of numbers; later growth does not change the result."""
         if self._terms is None:
             return self._given if self._given is not None else Strings.of(())
         return self._terms.all_words()
@@ -309,7 +317,7 @@ class TermTable:
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         pieces = []
         with self._lock:
-            for piece in _slices(texts, PIECE_BYTES):
+            for piece in _pieces(texts):
                 some = self._prepared(piece)
                 most = int(some.ptr[-1] - some.ptr[0])  # a word takes a byte at least
                 if most > len(self._scratch):
@@ -357,13 +365,13 @@ class TermTable:
         return Strings.of([t.lower() for t in texts.tolist()]) if NEEDS_LOWER.search(raw) else texts
 
 
-def _slices(texts: Strings, size: int) -> list[Strings]:
+def _pieces(texts: Strings) -> list[Strings]:
     ptr, n = texts.ptr, len(texts)
-    if ptr[-1] - ptr[0] <= size:
+    if ptr[-1] - ptr[0] <= PIECE_BYTES:
         return [texts]
     out, at = [], 0
     while at < n:
-        end = int(np.searchsorted(ptr, ptr[at] + size, side="right")) - 1
+        end = int(np.searchsorted(ptr, ptr[at] + PIECE_BYTES, side="right")) - 1
         end = min(max(end, at + 1), n)
         out.append(texts.slice(at, end))
         at = end
@@ -389,7 +397,10 @@ class WordCounts:
     """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """Return each word's share of a collection's words; zeros without any."""
+        """Return each word's share of a collection's words, float64[words]; zeros without any.
+
+        which: number of the collection.
+        """
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 
@@ -416,9 +427,12 @@ def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
 
 
 def weighted_jaccard(a: Float64, b: Float64) -> float:
-    """Return the sum of word-wise minima over that of maxima: 1 for equal shares, 0 for disjoint, NaN without words.
+    """Return the weighted Jaccard index: the sum over words of the smaller share, divided by that of the
+    larger share.
 
-    Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it.
+    1 for equal shares, 0 for shares without a common word.
+
+        NaN without words. Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it.
     """
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
@@ -427,7 +441,7 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
 def layout(alike: Float64) -> Float64:
     """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike.
 
-    alike: float64[n, n], symmetric, 0 to 1. Source: de Leeuw 1977 (stress by majorization).
+    alike: similarities, float64[n, n], symmetric, 0 to 1. Source: de Leeuw 1977 (stress by majorization).
     """
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)

@@ -1,5 +1,5 @@
-"""Systems that run elsewhere.
+"""Systems that run elsewhere: programs in any language (`command.py`).
 
-`command.py` runs a program in any language; `remote_searcher.py` sends queries, stores answers and reports
-failures, for programs and for the slice of servers.
+`remote_searcher.py` sends queries, stores answers and reports failures, for programs and for the slice of
+servers.
 """

@@ -29,8 +29,8 @@ from weir.services.answers import Outcome, Request, RequestPolicy, Retried
 from weir.services.requests import AttemptError, parsed_answer
 from weir.settings import KEY_VARIABLE
 from weir.systems.compose import system_text, then
-from weir.systems.composite import check_unknown, described_unknown
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
+from weir.systems.composite import check_unknown, described_unknown, open_anew
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, no_parts
 from weir.systems.remote.remote_searcher import (
     SHOWN_CHARACTERS,
     RemoteSearcher,
@@ -68,10 +68,12 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Return a program, started without a shell and without keys of services; raises BadValue if there is
-        none.
+        """Return a program, started without a shell and without keys of services.
 
+        arguments: the program and its arguments.
         silence: seconds to wait for a line.
+
+        Raises BadValue if it cannot start.
         """
         try:
             process = subprocess.Popen(
@@ -104,12 +106,12 @@ class Program:
         else:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
-    def read_line(self, most: int) -> bytes:
-        """Return the next line, b"" at the end; one above `most` bytes is cut. Raises TimedOutError."""
+    def read_line(self) -> bytes:
+        """Return the next line, at most LINE_BYTES of it; b"" at the end. Raises TimedOutError."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
-            data = self.process.stdout.readline(most + 1)
+            data = self.process.stdout.readline(LINE_BYTES + 1)
         except ValueError:  # closed: it was ended
             data = b""
         if not data and self.timed_out:
@@ -141,12 +143,12 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """Its exit code, or the signal that ended it, in words."""
+        """The exit code, or the signal that ended the process, as text."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return the last lines of its standard error, to end a message."""
+        """Return the last lines of standard error, as the end of a message."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -245,14 +247,11 @@ class Command:
         return self.command
 
     def describe(self) -> dict[str, object]:
-        """Return the command, a hash of the program's content, and a version or this process's session."""
+        """Return the command, a hash of the program, and a version or the id of this process."""
         return {**self._about(), "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
     def adapted_to(self, collection: str, instruction: str) -> Command:
         return replace(self, command=self.command.replace("{dataset}", shlex.quote(collection)))
-
-    def components(self) -> tuple[Component, ...]:
-        return ()
 
     def keeps_documents(self) -> bool:
         return True
@@ -267,8 +266,8 @@ class Command:
         )
         return RemoteSearcher(service, corpus)
 
-    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
-        return self.index(corpus, context)
+    components = no_parts
+    open = open_anew
 
     def _about(self) -> dict[str, object]:
         first, *others = self.arguments
@@ -332,7 +331,7 @@ class _ProgramAsker:
         program.send(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
         while waiting:
             try:
-                request, answer = _answer(program.read_line(LINE_BYTES), waiting)
+                request, answer = _answer(program.read_line(), waiting)
             except (TimedOutError, AttemptError) as error:
                 self.program = None
                 gone = isinstance(error, AttemptError) and error.kind == "failed"

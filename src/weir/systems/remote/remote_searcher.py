@@ -48,7 +48,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return the fingerprint of a corpus's views, or their hash if the corpus is in memory."""
+    """Return the fingerprint of a corpus and of the fields that views read; in memory a hash of these."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -69,7 +69,10 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs as stored columns; raises ValueError, also if only some have scores."""
+    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...]}.
+
+    Raises ValueError for an invalid identifier or score, and if only some have scores.
+    """
     names, scores = [name for name, _ in results], [score for _, score in results]
     bare = scores.count(None)
     if 0 < bare < len(scores):
@@ -78,7 +81,9 @@ def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
 
 
 def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> dict[str, object]:
-    """Return results, best first, as {"docs": [...], "scores": [...]}; `scores` None for rank order.
+    """Return results, best first, as columns to store: {"docs": [...], "scores": [...]}.
+
+    scores: None if only the order is known.
 
     Raises ValueError for a bad or repeated identifier and a score that is not finite.
     """
@@ -96,7 +101,7 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """Return a value as JSON, shortened for a message."""
+    """Return a value as JSON, cut for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 
@@ -126,8 +131,10 @@ EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
-    """Return a dataclass of settings from a table of a file; `where` is the table in messages.
+    """Return a dataclass of settings from a table of a TOML file.
 
+    kind: the dataclass.
+    where: the table's name, for messages.
     Raises UnknownName for an unknown key, FormatError, with file and table, for other errors.
     """
     if not isinstance(table, Mapping):
@@ -178,7 +185,7 @@ READ_ANSWERS = 1024
 
 
 def check_on_failure(name: str, value: object) -> None:
-    """Raise BadValue unless the value is 'refuse' or 'missing'."""
+    """Raise BadValue unless the treatment of unanswered queries is 'refuse' or 'missing'."""
     if value not in ON_FAILURE:
         raise BadValue(f"{name}: on_failure is {value!r}; expected 'refuse' or 'missing'")
 
@@ -215,7 +222,8 @@ class RemoteSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; each query is sent once per version, or anew without `context.reuse`.
+        """Return the service's rankings; each query is sent once for each version, or again without
+        `context.reuse`.
 
         Raises ServiceError for queries without an answer, unless they may be missing, and if too many in a
         row have none or all are empty; BadRanking for unknown documents. Warns (RankingWarning) of missing

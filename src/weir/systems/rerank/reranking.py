@@ -1,4 +1,4 @@
-"""Re-ranking: the first documents of each ranking re-ordered by new scores."""
+"""Re-ranking: the first documents of each ranking, re-ordered by new scores."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite score per candidate, falling strictly along the order that `values` makes.
+    """Return a finite score for each candidate, all different, in the order of the values, float64[candidates].
 
     values: float64 in the first stage's order, NaN if missing.
-    ptr: offsets of each query.
+    ptr: int64[queries + 1], offsets of each query.
 
-    A candidate without a value keeps its rank; the others fill the remaining ranks by value, then by rank.
+    A candidate without a value keeps its rank. The others fill the remaining ranks by value, ties by rank.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -77,12 +77,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores with ties in the first stage's order, RELATIVE_STEP apart.
+    """Return scores without ties: tied candidates are ordered as in the first stage, RELATIVE_STEP apart.
 
-    values: float64 in the first stage's order; LOWEST_SCORE becomes lowest.
-    ptr: offsets of each query.
+    values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
+    ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and their values if there is room.
+    Distinct scores keep their order, and also their values if there is room between them.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -121,17 +121,20 @@ class PairModel(Protocol):
 
     @property
     def device(self) -> str:
-        """Its device, such as "cpu" or "cuda:1"."""
+        """The device on which the model runs, such as "cpu" or "cuda:1"."""
         ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) in order; `done` is called with the number finished."""
+        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs].
+
+        done: called with the number finished.
+        """
         ...
 
 
 @dataclass
 class Steps:
-    """Reports progress in scored pairs, over all batches and within the current one."""
+    """Progress in scored pairs, over all batches and within the current batch."""
 
     progress: Progress | None
     total: int
@@ -151,10 +154,13 @@ class Steps:
 
 @dataclass
 class CacheCounts:
-    """Number of pairs scored, and number of these that were computed rather than read."""
+    """Number of pairs scored, and of pairs computed rather than read."""
 
     requested: int = 0
     computed: int = 0
+
+    def costs(self) -> Costs:
+        return Costs(requested_pairs=self.requested, computed_pairs=self.computed, repeatable=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +176,7 @@ class PairScorer:
     counts: CacheCounts = field(default_factory=CacheCounts)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score; raises BadRanking for a score that is not finite."""
+        """Return each candidate's score, float64[candidates]; raises BadRanking for a score that is not finite."""
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
@@ -194,9 +200,7 @@ class PairScorer:
         return snapshot.vectors(snapshot.texts.find(hashes))[:, 0].astype(np.float64)
 
     def costs(self) -> Costs:
-        return Costs(
-            requested_pairs=self.counts.requested, computed_pairs=self.counts.computed, repeatable=True
-        )
+        return self.counts.costs()
 
     def _computed(self, pairs: Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
         scores = np.concatenate(list(self.model.scores(pairs.take(numbers), done)))
@@ -234,7 +238,7 @@ class Pairs:
             yield from zip([queries[q] for q in query[some]], texts.tolist(), strict=True)
 
     def hashes(self) -> Hashes:
-        """Return a hash of each pair's query length, query and document."""
+        """Return a hash of each pair (query and document), uint64[pairs, 2]."""
         every = np.arange(len(self))
         blocks = [
             self.take(every[start : start + RENDERED_PAIRS]) for start in range(0, len(self), RENDERED_PAIRS)
@@ -267,13 +271,14 @@ class TwoStage(Protocol):
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return whether the first stage returns candidates."""
+    """Return whether the first stage returns candidates (pool, stored run, fusion), all of which are re-ranked."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return how many documents of each query are scored: the named depth, else all candidates or DEPTH."""
+    """Return how many documents of each query are scored, int64[queries]: the named depth, else all
+    candidates or DEPTH."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -281,7 +286,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return the number of documents that the first stage returns for k results."""
+    """Return how many documents the first stage must return for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -293,7 +298,7 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows to score; the query's own document does not count towards the depth."""
+    """Return the rows to score, int64: the first of each ranking, not counting the query's own document."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -309,7 +314,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Number of documents from the first stage, and number of unscored ones among them."""
+    """Numbers of documents from the first stage, and of documents left unscored."""
 
     candidates: int = 0
     unscored: int = 0
@@ -331,10 +336,10 @@ class RerankingSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, re-ranked.
 
-        Ties are ordered by identifier, but at random by seed if the first stage ranks nothing; unscorable
-        documents then come last. Warns (RankingWarning) of queries with equal scores, and if few rankings
-        change. Raises BadRanking for scores missing or not finite, and repeated documents; BadValue for k
-        below 1.
+        Ties are ordered by identifier, or at random by a fixed seed if the first stage has no ranking;
+        documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
+        and if few rankings change. Raises BadRanking for scores missing or not finite, and repeated
+        documents; BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
@@ -359,8 +364,7 @@ class RerankingSearcher:
             warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=user_level())
         return run.top(k)
 
-    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        return self.search(queries, k, context)
+    search_restricted = search
 
     def nested(self, queries: Queries, k: int) -> bool:
         room = (rerank_room(self.system, queries, depth, self.corpus) for depth in (k, k + 1))
@@ -378,7 +382,6 @@ def rows_of_run(run: Run, rows: Int64) -> Run:
 
 
 def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
-    """Return (run in the order to re-rank, mask of queries whose order is random)."""
     first = system.first
     if not has_candidates(system) or not isinstance(first, CandidateSource):
         return run, np.zeros(len(queries), np.bool_)
@@ -400,7 +403,6 @@ def _drawn(system: TwoStage, run: Run, queries: Queries) -> tuple[Run, NDArray[n
 
 
 def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
-    """Return new scores for the chosen rows, and lower scores for all other rows."""
     score = np.full(len(run.doc), np.inf)
     score[chosen] = new
     filled = np.flatnonzero(np.diff(run.ptr))

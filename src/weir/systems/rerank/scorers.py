@@ -83,11 +83,11 @@ class PairCheckpoint(Protocol):
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """([model], changed settings), from which a re-ranker's name is printed."""
+        """([model], changed settings), which print as the re-ranker's name."""
         ...
 
     def describe(self, device: str) -> dict[str, object]:
-        """Return everything that decides its scores; raises DownloadError if the checkpoint is missing."""
+        """Return everything that decides the scores; raises DownloadError if the checkpoint is missing."""
         ...
 
     def fetch(self) -> None:
@@ -95,7 +95,7 @@ class PairCheckpoint(Protocol):
         ...
 
     def load(self, device: str) -> PairModel:
-        """Load the checkpoint into memory on this device."""
+        """Load the checkpoint into memory on this device, and return the model."""
         ...
 
 
@@ -145,11 +145,11 @@ def cross(
     model: a name of `weir list models`, a hub name, or a folder.
     depth: documents re-ranked in each ranking, None for 100, or for all candidates.
     max_length: tokens of a pair at most, cut from the longer text first.
-    dtype: least precision to compute in, fp32, bf16, fp16 or int8.
+    dtype: lowest precision to compute in, fp32, bf16, fp16 or int8.
     engine: openvino, torch or transformers, or auto, which follows a fixed rule.
     batch_tokens: tokens of a batch, 0 to suit the device.
-    The score is the output before any activation, and is stored. Source: Nogueira and Cho 2019. Raises BadValue for
-    settings out of range.
+    The score is the output before any activation, and is stored. Source: Nogueira and Cho 2019. Raises
+    BadValue for settings out of range.
     """
     if not isinstance(model, str):
         raise BadValue(f"cross: model is {model!r}; expected a hub name or a folder")

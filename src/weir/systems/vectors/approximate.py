@@ -20,11 +20,11 @@ class Approximate(Protocol):
     """An approximate vector index that another library, such as FAISS, has built."""
 
     def near(self, queries: Float32, k: int) -> Int64:
-        """Return up to k document numbers for each query, int64[Q, k], padded with -1."""
+        """Return up to k document numbers for each query, best first, int64[Q, k], padded with -1."""
         ...
 
     def decoded(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1 as decoded from the index."""
+        """Return vectors start..stop-1 as decoded from the index, float32[n, d]."""
         ...
 
     def size(self) -> int:
@@ -41,7 +41,8 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return the usual and the largest effort of a search; 0 if it visits everything."""
+        """Return the usual and the largest effort of a search (how much of the index is visited); 0 if all is
+        visited."""
         ...
 
     def filters(self) -> bool:
@@ -51,31 +52,33 @@ class FilteringIndex(Protocol):
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of one query, best first; vectors compared, NaN if not counted).
+        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if not counted).
 
+        effort: how much of the index to visit, 0 for the default.
         permitted: bool[N]; None for all documents.
         """
         ...
 
 
 class ApproximateIndex(Protocol):
-    """A kind of index with its settings, as in `dense(index=..., effort=...)`."""
+    """A kind of index with its settings, such as HNSW32 in `dense(index="HNSW32")`."""
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The settings of a system that uses it."""
+        """The system's settings `index` and `effort` that describe this index."""
         ...
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides its results; "engine" is None if not installed."""
+        """Return everything that decides the results; "engine" is None if the library is not installed."""
         ...
 
     def require(self) -> None:
-        """Raise MissingExtra if its library is not installed."""
+        """Raise MissingExtra if the index's library is not installed."""
         ...
 
     def build(self, rows: VectorSource) -> Approximate:
-        """Return an index of vectors for dot products; raises BadValue if the library cannot, and MissingExtra."""
+        """Return an index of vectors for dot products; raises MissingExtra, and BadValue if the library
+        cannot make it."""
         ...
 
     def open(self, path: Path, dimensions: int) -> Approximate:
@@ -105,7 +108,11 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
-    """Return an index's documents, scored exactly and in trec order."""
+    """Return the documents that an index finds, scored exactly and in trec order.
+
+    queries: float32[Q, d].
+    tie_rank: int32[N], order of documents of equal score.
+    """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
     for q, numbers in enumerate(near):
@@ -120,7 +127,7 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean shares of the exact k best that an index misses."""
+    """Mean shares of the exact k best documents that an index misses, by cause."""
 
     quantisation: float
     """Share missed even by an exact search of the vectors as the index stores them."""
@@ -146,8 +153,6 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Remembered:
-    """A VectorSource of the vectors decoded from an index."""
-
     index: Approximate
     count: int
     dimensions: int

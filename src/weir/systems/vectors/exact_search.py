@@ -1,4 +1,4 @@
-"""Exact search over vectors that are read in blocks, with results in trec order."""
+"""Exact search over vectors that are read block by block, with results in trec order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class VectorSource(Protocol):
         ...
 
     def release(self) -> None:
-        """Free the memory of earlier blocks."""
+        """Free the memory of blocks already read."""
         ...
 
 
@@ -97,7 +97,8 @@ class SubsetSource:
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Return ascending document numbers: `runs` evenly spread runs of `each` neighbours."""
+    """Return ascending document numbers, int64[runs * each]: `runs` groups of `each` neighbours, evenly
+    spread over `count` documents."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -125,7 +126,7 @@ MAX_BYTE_DIMENSIONS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ScannedVectors:
-    """The document vectors that a search scans, with choices that hold for all its queries."""
+    """The document vectors that a search scans, with choices that hold for all queries."""
 
     rows: VectorSource
     rank: Int32
@@ -144,14 +145,18 @@ class ScannedVectors:
     def of(
         rows: VectorSource, rank: Int32, cosine: bool, first_pass: str, progress: Progress | None = None
     ) -> ScannedVectors:
-        """Return document vectors prepared for a search, with bytes for a first pass if the processor supports it and
-        it is not refused."""
+        """Return document vectors prepared for a search.
+
+        rank: int32[N], order of ties.
+        first_pass: "fp32", or in bytes if the processor and the dimensions allow it: "int8", or "auto", which
+            leaves them if they settle too little.
+        """
         eight = kernels.simd.HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Return the number of candidates of a query that the first pass holds for k results."""
+        """Return how many candidates of a query the first pass keeps in order to find k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
@@ -170,7 +175,9 @@ class BestSoFar:
 
 
 def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
-    """Return each query's k best documents that score at least `bar`, float32[Q], if given.
+    """Return the k best documents of each query.
+
+    bar: float32[Q], lowest score of a result.
 
     Raises BadValue for a vector that is not finite.
     """
@@ -218,8 +225,6 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """Candidates of each query while blocks pass; see kernels.dot_product."""
-
     keys: Int64
     count: Int64
     floor: Int64
@@ -236,8 +241,6 @@ class _Best:
 
 @dataclass(frozen=True, eq=False)
 class _Scanner:
-    """Scores blocks of documents against all queries, with arrays reused between blocks."""
-
     queries: Float32
     length: Float64
     """Of each query, empty for dot."""
@@ -276,10 +279,6 @@ class _Scanner:
         k: int,
         pool: ThreadPoolExecutor,
     ) -> int:
-        """Score a block against every query; return the number of pairs scored exactly.
-
-        lengths: of the documents, empty for dot.
-        """
         count = -(-len(block) // kernels.simd.WIDTH)
         panels = self.panels[:count].reshape(count, -1).view(np.uint8)
 
@@ -307,10 +306,6 @@ class _Scanner:
 
 
 def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
-    """Return the queries for a first pass as `kernels.dot_product.scan` takes them: (packed, facts, gauge).
-
-    unit: float64[Q, d].
-    """
     q, d = unit.shape
     middle = centre.astype(np.float64) if eight else np.zeros(d)
     rows = q + kernels.simd.ROWS
@@ -342,7 +337,6 @@ def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
-    """Return the mean vector of a sample of documents, float32[d]; zeros if it is not finite."""
     block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)
     rows.release()
     if cosine:
@@ -393,7 +387,7 @@ def search(
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
     tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks), by default document numbers.
-    first_pass: how candidates are found, which changes only the time.
+    first_pass: "auto", "int8" or "fp32", how candidates are found; changes only the time.
     progress: called with (documents read, all) before each block.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
@@ -427,7 +421,12 @@ def query_dot_products(documents: Float32, query: Float32) -> Float64:
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
-    """Return (position of each document in the order of ties, document at each position); raises BadValue."""
+    """Return (position of each document in the order of ties, document at each position), int32[count] each.
+
+    tie_rank: the positions; None for the order of numbers.
+
+    Raises BadValue unless it is a permutation.
+    """
     numbers = np.arange(count, dtype=np.int32)
     if tie_rank is None:
         return numbers, numbers
@@ -443,8 +442,6 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
 
 
 def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
-    """Return the best documents, found with a bar estimated from a sample; queries with too few results are searched
-    without it."""
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
@@ -459,8 +456,6 @@ def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSo
 
 
 def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
-    """Return (a sample of vectors, the rank in it whose score k documents almost surely reach, 0 if sampling does not
-    pay)."""
     n, expected = len(vectors.rows), k / SAMPLED_ONE_IN
     place = int(expected + BAR_DEVIATIONS * math.sqrt(expected) + 3)
     if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
@@ -471,7 +466,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raise BadValue for k below 1, a bad shape of queries, or a number that is not finite."""
+    """Raise BadValue for k below 1, a wrong shape of queries, or a number in them that is not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

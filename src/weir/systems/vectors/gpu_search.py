@@ -37,10 +37,15 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Return the k best documents by dot product, exactly as `search`, with candidates from a torch device.
+    """Return the exact k best documents by dot product, of which a torch device finds candidates.
 
-    Queries whose float error leaves the result open go to `search`. Raises BadValue as `search`, MissingExtra
-    without torch.
+    rows: N vectors.
+    queries: float32[Q, d].
+    tie_rank: int32[N], a permutation that orders ties, by default document numbers.
+    progress: called with (documents read, all) before each block.
+
+    Queries that float errors leave undecided are searched on the processor. Raises BadValue for k below 1,
+    unequal dimensions, and numbers that are not finite, MissingExtra without torch.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)
@@ -77,7 +82,6 @@ def search_on(
 def _candidates(
     device: str, rows: VectorSource, queries: Float32, more: int, progress: Progress | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-    """Return (lowest float score taken [Q], documents taken [Q, more], longest document)."""
     torch: Any = require("torch", extra="torch")
     on_device = torch.from_numpy(np.ascontiguousarray(queries)).to(device)
     best = torch.empty((len(queries), 0), device=device)

@@ -1,14 +1,8 @@
-"""Append-only columns with a journal that says how much of them is valid.
+"""Append-only columns of a store, with a journal of their valid batches.
 
-A folder of a store contains
-
-    store.json     description of the contents, for people
-    journal.bin    a record for each batch: total counts, size, and checksums of the added bytes
-    others         columns: rows of equal width
-
-A batch counts once its record is complete, so a killed process loses only its current batch, which is
-overwritten. Processes add in turn, and find what others added meanwhile. Columns are checked against the
-journal once in each process. A damaged store loses its damaged batches, which are made again.
+journal.bin has a record for each batch, with its size and checksums. A batch counts once its record is
+complete, so a killed process loses only its current batch. Processes write in turn, and see the rows that
+others have added. Damaged batches are removed, and made again when needed.
 """
 
 from __future__ import annotations
@@ -42,9 +36,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 MovedRows: TypeAlias = Callable[
     [list[NDArray[np.uint8]], list[int], tuple[int, ...]], Sequence[NDArray[Any]] | None
 ]
-"""Maps (rows of a batch in each column, offsets before it then, offsets now) to the rows to add; None if
-inconsistent.
-"""
+"""(rows of a batch in each column, offsets before it then, offsets now) -> rows to add; None if inconsistent."""
 
 FORMAT = 2
 FACTS, JOURNAL = "store.json", "journal.bin"
@@ -52,13 +44,16 @@ PIECE_BYTES = 1 << 22
 
 
 def hash_texts(texts: list[bytes]) -> Hashes:
-    """Return the 128-bit hash of each text."""
+    """Return the 128-bit hash of each text, uint64[texts, 2]."""
     digests = b"".join([hashlib.blake2b(t, digest_size=16).digest() for t in texts])
     return np.frombuffer(digests, "<u8").reshape(-1, 2)
 
 
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
-    """Return (folder below `root`, description as JSON) of the store that `about` describes completely."""
+    """Return (folder of a store below `root`, description as JSON).
+
+    about: everything that decides the rows; it names the folder.
+    """
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in str(about.get("model", "vectors")))
@@ -80,7 +75,7 @@ class KnownTexts:
         return order, self.hashes[order, 0]
 
     def find(self, hashes: Hashes) -> Int64:
-        """Return the number of each text, -1 if it is absent."""
+        """Return the number of each text in the store, -1 if absent, int64[hashes]."""
         numbers = np.full(len(hashes), -1, np.int64)
         order, ordered = self._sorted
         at = np.searchsorted(ordered, hashes[:, 0])
@@ -103,7 +98,7 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold the write lock of a store during the block; other processes wait, and a killed process releases it."""
+    """Hold the write lock of a store during the block. Other processes wait. A killed process frees the lock."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -122,7 +117,7 @@ class JournalColumn:
 
 @dataclass(frozen=True)
 class Journal:
-    """The log of complete batches that a store's folder keeps beside its files of rows."""
+    """The log of complete batches, beside a store's files of rows."""
 
     folder: Path
     record: np.dtype[Any]
@@ -142,13 +137,15 @@ class Journal:
         return records
 
     def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
-        """Return the number of valid rows of each column."""
+        """Return the number of valid rows of each column, by these records."""
         return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
 
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
         """Raise StoreError, with the file, for a column that is too short or, with `contents`, damaged.
 
-        widths: bytes of a row in each column. Unchanged files are compared once in a process.
+        widths: bytes of a row in each column.
+
+        A file that has not changed is compared with its checksums once in a process.
         """
         for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
             path = self.folder / column.file
@@ -167,8 +164,9 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Append rows to every column; they are valid when this returns.
+        """Append rows to every column; they are valid once this returns.
 
+        parts: the rows of each column.
         size: constant kept in the records.
         durable: force the data to disk.
         """
@@ -188,10 +186,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove damaged batches of a locked store; return the number of rows left.
+        """Remove the damaged batches of a locked store; return the number of rows left.
 
-        width: returns the column widths for a size.
-        moved_rows: adjusts rows to their new offset; None if inconsistent.
+        width: function from the number of values in a vector to the bytes of a row in each column.
+        moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -285,10 +283,13 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return `read(True)`, after mending the journal with a StoreWarning if needed; raises StoreError if it
-    cannot be.
+    """Return the result of `read`, after repairing the store, with a StoreWarning, if it is damaged.
 
-    width, moved_rows: see `Journal.mend`.
+    read: reads the store; its argument True asks for checksums to be compared.
+    width: function from the number of values in a vector to the bytes of a row in each column.
+    moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
+
+    Raises StoreError if the store cannot be repaired.
     """
     try:
         return read(True)

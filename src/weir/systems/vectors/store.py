@@ -1,4 +1,4 @@
-"""A store of rows by text, in which each text is encoded once: one vector for each, or any number of rows."""
+"""A store of rows by text, in which each text is encoded once, as one vector or any number of rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FLOATS = {"fp32": np.float32, "fp16": np.float16}
 
 @dataclass(frozen=True)
 class Codec:
-    """A format of stored rows, one of CODECS; or RAW, which keeps the bytes of any array."""
+    """A format of stored rows: one of CODECS, or RAW, which keeps the bytes of any array."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Codec:
         return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
 
     def write(self, values: NDArray[Any]) -> Rows:
-        """Return vectors as stored rows; values beyond fp16 become infinite, which stores refuse."""
+        """Return vectors as stored rows; values beyond fp16 become infinite, and are refused by stores."""
         if self.name in (RAW, "fp32"):
             return _bytes(values)
         if self.name == "fp16":
@@ -82,12 +82,13 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows unconverted: a view as float32 or float16, bytes for other formats."""
+        """Return stored rows without conversion: a view as float32 or float16 [rows, numbers], bytes for
+        other formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
     def read(self, rows: Rows, numbers: int) -> Float32:
-        """Return stored rows as vectors of `numbers` values, a view for float32."""
+        """Return stored rows as vectors, float32[rows, numbers]; a view for float32."""
         if self.name in FLOATS:
             return self.plain(rows).astype(np.float32, copy=False)
         if self.name == "bf16":
@@ -104,7 +105,7 @@ class Codec:
         return signs
 
     def finite(self, values: NDArray[Any]) -> Bool:
-        """Return whether each row's numbers are finite, also after storing; True for RAW."""
+        """Return True for rows whose numbers are finite, also after storing, bool[rows]; always True for RAW."""
         if self.name == RAW:
             return np.ones(len(values), np.bool_)
         numbers = values
@@ -161,8 +162,7 @@ READ_AHEAD_BYTES = 1 << 24
 """Bytes between the block in use and the block that the disk is told to read."""
 
 
-def announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
-    """Tell the disk to read ahead rows starts[i]..stops[i]-1 of a mapped file."""
+def _announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
     mapping, width = getattr(raw, "_mmap", None), raw.shape[1]
     if mapping is None or not hasattr(mmap, "MADV_WILLNEED"):
         return
@@ -175,7 +175,7 @@ def announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The state of a store at a moment."""
+    """The state of a store at one moment."""
 
     codec: Codec
     size: int
@@ -187,38 +187,38 @@ class Snapshot:
     """int64[texts + 1]: offsets of each text's rows; None if each has one."""
 
     def lengths(self, numbers: Int64) -> Int64:
-        """Return the number of rows of each of these texts."""
+        """Return the number of rows of each of the texts with these numbers, int64[texts]."""
         if self.ptr is None:
             return np.ones(len(numbers), np.int64)
         return self.ptr[numbers + 1] - self.ptr[numbers]
 
     def rows(self, numbers: Int64) -> Rows:
-        """Return the rows of these texts, a view if consecutive in the file; the disk reads vectors ahead."""
+        """Return the rows of the texts with these numbers, a view if they are consecutive in the file."""
         ptr = self.ptr
         starts, stops = (numbers, numbers + 1) if ptr is None else (ptr[numbers], ptr[numbers + 1])
         cuts = np.flatnonzero(starts[1:] != stops[:-1]) + 1
         if len(numbers) and len(cuts) == 0:
             if ptr is None:
                 ahead = READ_AHEAD_BYTES // max(1, self.raw.shape[1])
-                announce(self.raw, starts[:1] + ahead, stops[-1:] + ahead)
+                _announce(self.raw, starts[:1] + ahead, stops[-1:] + ahead)
             return self.raw[int(starts[0]) : int(stops[-1])]
         if ptr is None:
             if len(numbers):
-                announce(self.raw, starts[np.append(0, cuts)], stops[np.append(cuts, len(numbers)) - 1])
+                _announce(self.raw, starts[np.append(0, cuts)], stops[np.append(cuts, len(numbers)) - 1])
             return self.raw[numbers]
         lengths = stops - starts
         return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
 
     def ragged(self, numbers: Int64) -> Ragged:
-        """Return the rows of these texts as `Codec.plain`; a view if they are consecutive."""
+        """Return the rows of the texts with these numbers, without conversion; a view if they are consecutive."""
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
-        """Return the vectors of these texts, float32[n, d], a view if consecutive float32."""
+        """Return the vectors of the texts with these numbers, float32[n, d], a view if consecutive and float32."""
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
-        """Release the memory of rows that were read; rows in use stay valid, others are read again."""
+        """Release the memory of rows that were read; rows in use stay valid."""
         mapping = getattr(self.raw, "_mmap", None)
         if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapping.madvise(mmap.MADV_DONTNEED)
@@ -226,7 +226,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class RowStore:
-    """The rows of an encoder with all its settings; it touches the disk only when used."""
+    """The stored rows of an encoder with all its settings; the disk is touched only on use."""
 
     folder: Path
     about: str
@@ -237,15 +237,19 @@ class RowStore:
 
     @staticmethod
     def of(root: Path, about: Mapping[str, object], stored_as: str = "fp32", row_bytes: int = 0) -> RowStore:
-        """Return the store, below `root`, of the encoder that `about` describes."""
+        """Return the store, below `root`, of the encoder that `about` describes.
+
+        stored_as: format of the rows, such as "fp32".
+        row_bytes: bytes of a row of the format RAW.
+        """
         own: dict[str, object] = {"row bytes": row_bytes} if row_bytes else {"stored": stored_as}
         return RowStore(*store_folder(root, {**about, **own}), codec(stored_as), row_bytes)
 
     def snapshot(self, check: bool = True) -> Snapshot | None:
         """Return the rows now in the store; None if it is empty.
 
-        check: compare with checksums, once in each process. Damaged rows are dropped with a StoreWarning, and
-            made again.
+        check: compare with checksums, once in each process; damaged rows are dropped with a StoreWarning, and
+            made again later.
 
         Raises StoreError, with the file, for damage that stays: without `check`, or if nothing can be
         written.
@@ -259,7 +263,7 @@ class RowStore:
 
         values: a row for each text, or of each text the number in `lengths`.
 
-        Raises BadValue for rows of another number or size, StoreError if the disk refuses.
+        Raises BadValue for rows of another number or size, StoreError if the files cannot be written.
         """
         rows = self.codec.write(values)
         counts = np.ones(len(texts), np.int64) if lengths is None else lengths
@@ -273,7 +277,11 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts and stores the missing ones."""
+        """Return a function that encodes texts and adds their rows to the store.
+
+        hashes: of the texts, as keys of the rows.
+        encode: function from texts to rows.
+        """
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -284,7 +292,8 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy the rows of another store that this one lacks; raises StoreError if it is damaged."""
+        """Copy the rows that this store lacks from a store in another folder; raises StoreError if that one
+        is damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
@@ -292,18 +301,20 @@ class RowStore:
             self.copy(other, _missing_numbers(self.snapshot(check=False), other.texts.hashes))
 
     def copy(self, other: Snapshot, numbers: Int64) -> None:
-        """Append these texts of another store; the caller must hold this store's lock."""
+        """Append the texts of another store with these numbers; the caller must hold this store's lock."""
         for some in _pieces(numbers):
             self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
     def convert(self, full: RowStore, texts: TextSource) -> None:
-        """Add missing vectors from a store in fp32, as encoding would, except vectors beyond this codec.
+        """Add missing vectors, converted from a store in fp32; vectors that this format cannot hold are left
+        out.
 
-        Raises BadValue if memory does not suffice to look texts up, StoreError if the disk refuses.
+        Raises BadValue if memory does not suffice to look texts up, StoreError if the files cannot be
+        written.
         """
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
-        require_memory_for(texts.count)
+        _require_memory_for(texts.count)
         hashes = texts.hashes()
         hashes = hashes[_first_numbers(hashes)]
         found = exact.texts.find(hashes[_missing_numbers(self.snapshot(), hashes)])
@@ -366,7 +377,6 @@ class RowStore:
 def _moved_rows(
     parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
 ) -> list[NDArray[Any]] | None:
-    """Return a batch with offsets counted from `now`, for Journal.mend; None if inconsistent."""
     rows, table = parts[0], parts[1].view("<u8").copy()
     ends = table[:, 2].astype(np.int64) - before[0]
     if not (np.diff(ends, prepend=0) >= 0).all() or ends[-1] != len(rows):
@@ -380,9 +390,7 @@ def _moved_rows(
 
 
 Encode: TypeAlias = Callable[[list[str]], Float32 | Ragged | Iterator[Float32] | Iterator[Ragged]]
-"""Encodes texts into vectors [n, d] or ragged rows, all at once or in consecutive blocks, each of which is
-stored before the next is requested.
-"""
+"""Encodes texts into vectors [n, d] or ragged rows, at once or in blocks that are stored one by one."""
 Keep: TypeAlias = Callable[[Int64, Bool], None]
 """Encodes the texts with these ascending numbers and adds the missing ones, while the store is locked."""
 C = TypeVar("C")
@@ -395,8 +403,7 @@ LOOKED_UP_BYTES = 130
 """Measured bytes per text while it is looked up in a store: hashes, their order and places."""
 
 
-def require_memory_for(texts: int) -> None:
-    """Raise BadValue if memory does not suffice to look up this many texts."""
+def _require_memory_for(texts: int) -> None:
     require_memory(LOOKED_UP_BYTES * texts, f"looking up the vectors of {texts:,} texts")
 
 
@@ -435,15 +442,12 @@ class TextSource:
 
 @dataclass(frozen=True, eq=False)
 class EncodingBlocks:
-    """How texts are divided into blocks that are encoded and stored one at a time."""
+    """How texts are divided into blocks, which are encoded and stored one at a time."""
 
     size: int = 512
     """Texts of a block."""
     whole: bool = True
-    """Divide all texts by their positions and encode a whole block if one of its texts is missing, so that a
-    text always has the same batch, and bits. False encodes only missing texts, for paid services and encoders
-    that a batch does not influence.
-    """
+    """Encode whole blocks, so that a text has the same bits in any run. False encodes only missing texts."""
     group: Int64 | None = None
     """A number for each text; a block ends where it changes."""
     share: tuple[int, int] = (0, 1)
@@ -476,14 +480,14 @@ def encoded_rows(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> StoredRows:
-    """Return the rows of texts in order, after encoding and storing missing texts.
+    """Return the rows of texts in order, after encoding and storing missing ones.
 
     progress: called with (texts that have rows, all texts).
 
-    Raises BadValue, with the text, for numbers that are not finite, rows of wrong number or size, and if
-    memory does not suffice; StoreError.
+    Raises BadValue, with the text, for numbers that are not finite and rows of wrong number or size, and if
+    memory does not suffice; raises StoreError.
     """
-    require_memory_for(texts.count)
+    _require_memory_for(texts.count)
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
         nothing = np.zeros((0, store.row_bytes), np.uint8)
@@ -497,11 +501,11 @@ def encoded_rows(
 def encoded_in_memory(
     stored_as: Codec, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
 ) -> StoredRows:
-    """Return the vectors of texts in order, bit for bit as a store, without storing them.
+    """Return the vectors of texts in order, with the same bits as from a store, without storing them.
 
-    Raises as `stored`, and BadValue if memory does not hold them.
+    Raises BadValue, with the text, for numbers that are not finite, and if memory does not hold the vectors.
     """
-    require_memory_for(texts.count)
+    _require_memory_for(texts.count)
     hashes = texts.hashes()
     once = _first_numbers(hashes)
     raw, dimensions, done = np.zeros((0, 0), np.uint8), 0, 0
@@ -535,8 +539,9 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts that a store lacks, and return its snapshot with all of them.
+    """Encode the texts that a store lacks; return its state with all of them.
 
+    keep: encodes and stores texts.
     progress: called with (texts that have rows, all texts).
     """
     snapshot = store.snapshot()
@@ -559,11 +564,13 @@ def share_encoder(
     cut: EncodingBlocks,
     full: RowStore | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
-    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home`
-    has.
+    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home` has.
 
+    texts_of, encode: functions from a corpus to its texts, and from texts to rows.
     cut: blocks of the whole corpus.
     full: a store from which `home` converts vectors.
+
+    The function takes (corpus, (number of the share, number of shares), folder, progress).
     """
 
     def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
@@ -599,15 +606,14 @@ def _encode_lacking(
 def _encoded(
     texts: TextSource, numbers: Int64, encode: Encode, stored_as: Codec
 ) -> Iterator[tuple[Int64, Ragged]]:
-    """Yield (texts, their rows) block by block.
-
-    Raises BadValue, with a text, for rows of another number of texts, no table, and numbers that are not
-    finite.
-    """
     answer, at = encode(texts.take(numbers)), 0
     streamed, blocks = (True, answer) if isinstance(answer, Iterator) else (False, iter((answer,)))
     for given in blocks:
-        block = given if isinstance(given, Ragged) else _one_each(np.asarray(given, np.float32))
+        if isinstance(given, Ragged):
+            block = given
+        else:
+            vectors = np.asarray(given, np.float32)
+            block = Ragged(np.arange(len(vectors) + 1), vectors)
         some = numbers[at : at + len(block)]
         at += len(block)
         if at > len(numbers) or (at < len(numbers) and not streamed):
@@ -626,10 +632,6 @@ def _encoded(
         yield some, block
     if at != len(numbers):
         raise BadValue(f"text '{texts.name(int(numbers[0]))}': {len(numbers)} texts gave the rows of {at}")
-
-
-def _one_each(vectors: Float32) -> Ragged:
-    return Ragged(np.arange(len(vectors) + 1), vectors)
 
 
 def _missing_numbers(own: Snapshot | None, hashes: Hashes) -> Int64:
@@ -677,7 +679,7 @@ class StoredRows:
 
     @property
     def dimensions(self) -> int:
-        """Number of values of a row; of bytes for RAW."""
+        """The number of values of a row; of bytes for RAW."""
         snapshot = self.snapshot
         return snapshot.size if snapshot.ptr is None else snapshot.codec.plain(snapshot.raw[:0]).shape[1]
 
@@ -714,7 +716,7 @@ class StoredRows:
         self.snapshot.release()
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the rows in the store; equal texts count once."""
+        """Return the bytes of the rows in the store; equal texts are counted once."""
         lengths = self.snapshot.lengths(np.unique(self.numbers))
         return int(lengths.sum() * self.snapshot.raw.shape[1])
 

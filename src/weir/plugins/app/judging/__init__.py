@@ -1,8 +1,5 @@
 """Judging by people: assignment, answers, and their quality.
 
-Begin with `journal.py`: an SQLite file of events that are only appended, and the state that follows from
-them. `tasks.py` has the pairs to judge (a pool of `weir labels pool`, or pairs of a filter), `assignment.py`
-chooses the next pair of a judge, `supervision.py` reports agreement, speed and drift of judges,
-`preferences.py` compares documents and rankings side by side, `exports.py` writes files. None of these knows
-the web.
+Begin with `journal.py`: an SQLite file to which events are only appended, and the labels that follow from
+them. Only `pages.py` and the modules of rooms know the web.
 """

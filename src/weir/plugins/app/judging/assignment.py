@@ -1,4 +1,4 @@
-"""Assignment of pairs to judges, so that each pair gets as many judgments as requested."""
+"""Assignment of pairs to judges, so that each pair gets the requested number of judgments."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ class Plan:
 
 
 def drawn(seed: int, *names: str) -> float:
-    """Return a pseudorandom number in [0, 1] that depends on the seed and the names alone."""
+    """Return a pseudorandom number in [0, 1) that depends only on the seed and the names."""
     digest = hashlib.blake2b("\x1f".join((str(seed), *names)).encode("utf-8", "replace"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") / 2.0**64
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The next pair to show to a judge, and its task."""
+    """The next pair to show to a judge, and the task: judge it first, judge it again, or decide it."""
 
     pair: JudgingPair
     task: Task = "judge"
 
     def item(self, judge: str) -> Item:
-        """Return the journal's item for a judge's answer."""
+        """Return the key under which the journal stores a judge's answer to this turn."""
         return judge, self.task, self.pair.query, self.pair.document, ""
 
 
@@ -115,6 +115,17 @@ class Table:
                 found.setdefault(query, {}).setdefault(document, set()).add(judge)
         return found
 
+    def in_front(self, judge: str) -> dict[Item, float]:
+        """Return {what a judge has been shown and not answered: when}.
+
+        The latest is shown first: an undo shows its item again, so that the next answer is about it.
+        """
+        return {
+            item: since
+            for item, since in self.claims.items()
+            if item[0] == judge and self.now - since < CLAIM_SECONDS
+        }
+
     @cached_property
     def at_work(self) -> frozenset[str]:
         """Judges who answered recently or have a pair in front of them."""
@@ -128,7 +139,7 @@ class Table:
         )
 
     def crew(self, query: str) -> set[str]:
-        """Return the judges who have begun with a query."""
+        """Return the judges who have begun a query."""
         held = {name for name, count in self.standing.held.get(query, Counter()).items() if count}
         return held.union(*self.shown.get(query, {}).values())
 
@@ -141,7 +152,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """Return the number of pairs that have all requested judgments."""
+        """The number of pairs that have all requested judgments."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -167,18 +178,16 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return the next pair of a judge; None if nothing is left.
 
-    A pair in front of the judge stays there, the latest first, as after undoing. Then come the other pairs of
-    queries begun with, pairs to see again, and a new query: of the first queries with a free place, the one
-    whose judges the judge has met least, so that overlap is spread. At the end come places that others left
-    free, and deferred pairs.
+    First come pairs already shown to the judge, the latest first, then other pairs of queries that the judge
+    has begun, pairs to see again, and a new query: of the first queries that need a judge, the query whose
+    judges share the fewest queries with this judge. Pairs that others left and deferred pairs come last.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
         (-since, pair.number, Turn(pair, task))
-        for (name, task, query, document, _), since in table.claims.items()
-        if name == judge and task != "decide" and table.now - since < CLAIM_SECONDS
-        and (pair := tasks.by_pair.get((query, document))) is not None
-    ]  # fmt: skip
+        for (_, task, query, document, _), since in table.in_front(judge).items()
+        if task in ("judge", "again") and (pair := tasks.by_pair.get((query, document))) is not None
+    ]
     if before_me:
         return min(before_me, key=lambda one: one[:2])[2]
     further: list[tuple[int, int, JudgingPair]] = []
@@ -217,10 +226,6 @@ def next_turn(table: Table, judge: str) -> Turn | None:
 
 
 def _again(table: Table, judge: str, after: int) -> Iterator[Turn]:
-    """Yield the pairs that a judge graded at least `after` answers ago and is to grade again, oldest first.
-
-    after: 0 also yields deferred pairs.
-    """
     if not table.plan.twice:
         return
     answers = table.standing.answers.get(judge, [])
@@ -252,7 +257,7 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return the undecided pairs on which no grade has a majority, with their judgments."""
+    """Return the pairs without a majority for a grade or a decision, each with its judgments."""
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []
     for names, of_pair in table.standing.judged.items():
@@ -266,18 +271,23 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the first disagreement in which a judge took no part and that no other judge is looking at; None if there
-    is none."""
+    """Return a disagreement that a judge may decide, for which no other judge is deciding; None if there is none.
+
+    The last that the judge was shown comes first, then the first by number. A judge decides no pair that they
+    graded.
+    """
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()
         if task == "decide" and table.now - since < CLAIM_SECONDS
     }
-    for pair, _ in contested(table):
-        part = judge in table.standing.judged[pair.pair]
-        if not part and looked_at.get(pair.pair, judge) == judge:
-            return Turn(pair, "decide")
-    return None
+    found = [
+        Turn(pair, "decide")
+        for pair, _ in contested(table)
+        if judge not in table.standing.judged[pair.pair] and looked_at.get(pair.pair, judge) == judge
+    ]
+    mine = table.in_front(judge)
+    return max(found, key=lambda turn: mine.get(turn.item(judge), 0.0), default=None)
 
 
 # How far a judge has come.

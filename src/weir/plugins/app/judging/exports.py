@@ -15,7 +15,7 @@ from weir.files.text_files import read_toml
 from weir.files.write import write_qrels
 from weir.plugins.app.judging.journal import GRADED, Event, Standing
 from weir.plugins.app.judging.room import Room
-from weir.plugins.app.judging.tasks import grades_by_pair
+from weir.plugins.app.judging.tasks import QUERIES, grades_by_pair
 from weir.plugins.labels.pools import SHEET, open_sheet
 from weir.plugins.llm.panel import FOLDER as PROMPTS
 from weir.plugins.llm.panel import judge_prompt
@@ -24,7 +24,9 @@ from weir.plugins.llm.prompts import fenced
 JUDGMENTS = ("judgments.trec", "judgments.tsv", "judgments.csv", "judgments.jsonl", "judgments.parquet")
 """Files with one judgment for each pair, in formats that their names give; the second is BEIR's."""
 FILES = (*JUDGMENTS, SHEET, "labels.json", "examples.toml")
-"""All files that can be exported."""
+"""The files of each pool."""
+MERGED = "merged.tsv"
+"""The judgments together with those that the results were scored by, which they replace."""
 PROMPT = "umbrela"
 """The prompt to which examples are added."""
 EXAMPLES, EXAMPLE_WORDS = 2, 150
@@ -32,22 +34,33 @@ EXAMPLES, EXAMPLE_WORDS = 2, 150
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
+def files_of(room: Room) -> tuple[str, ...]:
+    """Return the names of all files that a pool exports; a golden set's queries and collection file name each other."""
+    own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
+    return *own, *FILES
+
+
 def exported(room: Room, name: str) -> bytes:
-    """Return one of FILES; raises FormatError without judgments, and BadValue for examples without explained grades."""
+    """Return the content of one of `files_of`; raises FormatError without judgments, BadValue for examples without
+    explained grades."""
     if name == "labels.json":
-        return json.dumps(label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
+        return json.dumps(_label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
     if name == "examples.toml":
-        return prompt_with_examples(room).encode()
-    judgments, _ = settled_judgments(room.journal.path)
+        return _prompt_with_examples(room).encode()
+    if name == QUERIES:
+        return (room.folder / QUERIES).read_bytes()
+    if name == room.tasks.golden:
+        entries = read_toml(room.folder.with_name(name), "a collection file")
+        return _toml(entries | {"queries": QUERIES, "qrels": "judgments.tsv"}).encode()
+    judgments = room.merged() if name == MERGED else settled_judgments(room.journal.path)[0]
     if name == SHEET:
-        return filled_sheet(room, grades_by_pair(judgments)).encode()
+        return _filled_sheet(room, grades_by_pair(judgments)).encode()
     with temporary_folder("judgments") as folder:
         write_qrels(judgments, folder / name)
         return (folder / name).read_bytes()
 
 
-def label_records(room: Room) -> list[dict[str, object]]:
-    """Return every label in force, of each judge, with origin, reason, note and time."""
+def _label_records(room: Room) -> list[dict[str, object]]:
     with room.journal.reading() as standing:
         return [_record(event, standing) for event in standing.current()]
 
@@ -72,8 +85,7 @@ def _record(event: Event, standing: Standing) -> dict[str, object]:
     }
 
 
-def filled_sheet(room: Room, grades: dict[tuple[str, str], float]) -> str:
-    """Return the sheet of the pool with these grades added to its column of grades."""
+def _filled_sheet(room: Room, grades: dict[tuple[str, str], float]) -> str:
     lines = ["\t".join(SHEET_HEAD)]
     for line in open_sheet(room.folder / SHEET):
         grade = grades.get((line.query, line.doc))
@@ -83,11 +95,11 @@ def filled_sheet(room: Room, grades: dict[tuple[str, str], float]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def prompt_with_examples(room: Room) -> str:
+def _prompt_with_examples(room: Room) -> str:
     """Return PROMPT for `weir judge` with examples that people graded and explained, as a TOML file.
 
     Has at most EXAMPLES of each grade, the first that were given. Its first lines name the pairs of the
-    examples: a model that has seen them should not be measured by them.
+    examples, since a model that has seen them should not be measured on them.
 
     Raises BadValue without an explained grade, and for grades that the prompt does not know.
     """
@@ -137,12 +149,10 @@ def prompt_with_examples(room: Room) -> str:
 
 
 def _inert(text: str) -> str:
-    """Return a text that fills no placeholder of a prompt and opens no chat turn."""
     return _PLACE.sub(r"{ \1 }", fenced(" ".join(text.split())))
 
 
 def _toml(entries: dict[str, object]) -> str:
-    """Return entries of a prompt as TOML: texts, numbers and flags, tables of them, and lists of tables."""
     plain = [
         f"{name} = {_value(value)}" for name, value in entries.items() if not isinstance(value, (dict, list))
     ]

@@ -1,4 +1,5 @@
-"""The journal of judgments: an SQLite file of events that are only appended, and the state that follows from them."""
+"""The journal of judgments: an SQLite file to which events are only appended, and the labels that follow from
+them."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of a journal by one judge, such as a grade, a preference, a note, or an undo."""
+    """An entry of a journal by a judge, such as a grade, a preference, a note, or an undo."""
 
     judge: str
     """The judge whose label it sets."""
@@ -76,7 +77,7 @@ class Event:
 
     @property
     def item(self) -> Item:
-        """The item that the event is about."""
+        """The key of the judged pair or comparison, with judge and task."""
         return self.judge, self.task, self.query, self.document, self.other
 
     @property
@@ -139,7 +140,6 @@ _REASONS = {
 
 @contextmanager
 def _storing(path: Path) -> Iterator[None]:
-    """Within the block, raise StoreError, in one line, for an error of SQLite or of the operating system."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -150,7 +150,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes in force after the events so far; `apply` updates them."""
+    """The labels and notes that hold after the events so far; `apply` updates both."""
 
     last: int = 0
     """Number of the last event."""
@@ -174,7 +174,7 @@ class Standing:
     """All events by number."""
 
     def apply(self, event: Event) -> None:
-        """Add the next event."""
+        """Update the labels and notes by the next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -199,7 +199,6 @@ class Standing:
                 self._judge(changed)
 
     def _judge(self, changed: Event) -> None:
-        """Update the counts after the label of an item has changed."""
         label = self.label(changed.item)
         of_pair = self.judged.setdefault((changed.query, changed.document), {})
         held, levels = (
@@ -221,17 +220,17 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets an item's label; None without one, or if it was taken back."""
+        """Return the event that sets a judge's label of a pair; None without one, or if it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
     def note(self, item: Item) -> str:
-        """Return the note of an item; "" for none."""
+        """Return a judge's note on a pair; "" for none."""
         events = self.notes.get(item)
         return events[-1].text if events else ""
 
     def current(self, task: Task | None = None) -> list[Event]:
-        """Return the events in force, of all tasks or of one, in order."""
+        """Return the events that are not undone or replaced, of all tasks or of one, in order."""
         found = (
             event
             for of_judge in self.of_judge.values()
@@ -257,9 +256,9 @@ class Journal:
 
     @staticmethod
     def open(path: Path) -> Journal:
-        """Open the journal at a path, or create it.
+        """Return the journal at a path, which is created if it is missing.
 
-        Raises StoreError for another file, another version, and if the disk refuses.
+        Raises StoreError for another file, another version, and if it cannot be written.
         """
         with _storing(path):
             connection = sqlite3.connect(
@@ -288,7 +287,6 @@ class Journal:
         return Journal(path, connection)
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._connection.close()
 
@@ -301,9 +299,9 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current state; events appended within the block are stored all or none when it ends.
+        """Yield the current labels; events appended in the block are stored all or none when it ends.
 
-        A block within another one is part of it. Raises StoreError if the disk refuses.
+        A block within another is part of it. Raises StoreError if the file cannot be written.
         """
         with self._lock:
             if self._connection.in_transaction:
@@ -325,13 +323,13 @@ class Journal:
     def append(self, *events: Event) -> list[Event]:
         """Store events, in one transaction, and return them as stored.
 
-        An event whose key is already stored is not stored again. Raises StoreError if the disk refuses.
+        An event whose key is already stored is not stored again. Raises StoreError if the file cannot be
+        written.
         """
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 
     def _stored(self, key: str) -> Event | None:
-        """Return the event of a key; None if there is none."""
         with _storing(self.path):
             row = key and self._connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
         return _event(row) if row else None
@@ -355,7 +353,7 @@ class Journal:
     def undo(self, judge: str, key: str = "") -> Event | None:
         """Undo a judge's last event that is not undone, and return it; None without one.
 
-        key: see `append`.
+        key: identifies the request, so that it counts once.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -370,7 +368,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that items are being shown to their judges; raises StoreError if the disk refuses.
+        """Record that pairs are being shown to their judges; raises StoreError if the file cannot be written.
 
         since: seconds since 1970; None is now.
         """
@@ -380,7 +378,7 @@ class Journal:
             self._connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def claims(self) -> dict[Item, float]:
-        """Return {item being shown to a judge: time at which it was shown, in seconds since 1970}."""
+        """Return {pair being shown to a judge: when it was shown, in seconds since 1970}."""
         with self._lock, _storing(self.path):
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
@@ -390,14 +388,20 @@ class Journal:
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
 
+    def settled_pairs(self) -> int:
+        """Return the number of pairs that people graded."""
+        with self._lock, _storing(self.path):
+            [count] = self._connection.execute("SELECT COUNT(*) FROM settled").fetchone()
+        return int(count)
+
     def settings(self) -> dict[str, Any]:
-        """Return the declared settings of the judging, by name."""
+        """Return the stored settings of the pool's judging, by name."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
         return {name: json.loads(value) for name, value in rows}
 
     def declare(self, settings: Mapping[str, object]) -> None:
-        """Store settings by name, replacing earlier ones; raises StoreError if the disk refuses."""
+        """Store settings by name, replacing earlier values; raises StoreError if the file cannot be written."""
         with self.writing(), _storing(self.path):
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
@@ -419,7 +423,6 @@ def _event(row: tuple[Any, ...]) -> Event:
 
 
 def _version(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Return (application, version, number of objects in the schema)."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     [objects] = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()

@@ -7,12 +7,17 @@ import re
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of_class
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl
 
 from weir.core.rounding import counted
+from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
+from weir.plugins.app.answers import Fields, fields_of
+from weir.plugins.app.choices import System
+from weir.plugins.app.golden_scores import golden_subject
 from weir.plugins.app.judging.assignment import (
     Plan,
     Progress,
@@ -21,8 +26,8 @@ from weir.plugins.app.judging.assignment import (
     contested,
     progress,
 )
-from weir.plugins.app.judging.exports import FILES, exported
-from weir.plugins.app.judging.journal import Event, Kind
+from weir.plugins.app.judging.exports import FILES, exported, files_of
+from weir.plugins.app.judging.journal import GRADED, Event, Kind
 from weir.plugins.app.judging.preferences import Comparison, compared_documents, compared_rankings
 from weir.plugins.app.judging.room import Answer, Changes, Room, TakenBack
 from weir.plugins.app.judging.rooms import Rooms
@@ -35,6 +40,8 @@ from weir.stats.preferences import Preference, PreferenceOrder, preference_order
 
 REASONS = ("no text", "another language", "the query is not clear", "needs an expert")
 """Reasons of "cannot tell" that are offered."""
+SHOWN_QUERIES = 50
+"""Most queries whose changed values a page lists."""
 SHOWN_LABELS = 200
 """Most labels that a page lists before they are taken back."""
 
@@ -60,13 +67,15 @@ class ShownPool:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair with its texts, as a judge sees it."""
+    """A pair with its texts, as a judge sees it, and the judge's own answer."""
 
     number: int
     query: str
     document: str
     title: Marked
     text: Marked
+    fields: Fields
+    """Its metadata, such as price and brand."""
     kind: str
     """The judge's own answer, see `Event.kind`; "" without one."""
     grade: float | None
@@ -107,13 +116,15 @@ class JudgePage:
 
 @dataclass(frozen=True)
 class QueryPage:
-    """The pairs of a query that a judge has or may take."""
+    """The page with the pairs of a query that a judge has graded or may grade."""
 
     pool: ShownPool
     name: str
     query: str
     pairs: tuple[ShownPair, ...]
     progress: Progress
+    at: int
+    """Number of the pair where the page begins, such as after an undo; -1 for the first without a grade."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,8 @@ class ShownDocument:
     document: str
     title: Marked
     text: Marked
+    fields: Fields
+    """As `ShownPair.fields`."""
 
 
 @dataclass(frozen=True)
@@ -165,16 +178,14 @@ class ComparePage:
     """Number of all comparisons."""
 
 
-def rooms_of(visit: Visit) -> Rooms:
-    """Return the open pools; raises BadValue if there are none."""
+def _rooms_of(visit: Visit) -> Rooms:
     if visit.rooms is None:
         raise BadValue("no pool is open: weir open POOL --judge NAME opens a folder of weir labels pool")
     return visit.rooms
 
 
-def room_of(visit: Visit) -> Room:
-    """Return the pool in the URL; raises UnknownName, and BadValue if there are none."""
-    return rooms_of(visit).room(visit.names["room"])
+def _room_of(visit: Visit) -> Room:
+    return _rooms_of(visit).room(visit.names["room"])
 
 
 def _judge_of(visit: Visit) -> str:
@@ -188,7 +199,16 @@ def _pool(room: Room, plan: Plan) -> ShownPool:
     return ShownPool(room.name, room.tasks.name, plan.grades, REASONS, guidelines, room.tasks.golden)
 
 
-def _shown(room: Room, table: Table, turn: Turn, judge: str) -> ShownPair:
+def _fields(visit: Visit, room: Room, documents: Sequence[str]) -> dict[str, Fields]:
+    corpus = None if room.collection is None else room.collection.corpus
+    if corpus is None and _rooms_of(visit).results is not None:
+        results, name = visit.folder.results(), room.tasks.name
+        dataset = results.dataset(name) if name in results.collections else None
+        corpus = dataset.corpus if dataset is not None and dataset.layout.documents is not None else None
+    return fields_of(corpus, documents)
+
+
+def _shown(room: Room, table: Table, turn: Turn, judge: str, fields: Mapping[str, Fields]) -> ShownPair:
     pair, words = turn.pair, Words.of(room.tasks.queries.get(turn.pair.query, ""), ())
     item = turn.item(judge)
     label = table.standing.label(item)
@@ -198,6 +218,7 @@ def _shown(room: Room, table: Table, turn: Turn, judge: str) -> ShownPair:
         pair.document,
         words.marked(pair.title),
         words.marked(pair.text),
+        fields.get(pair.document, ()),
         "" if label is None else label.kind,
         None if label is None else label.grade,
         label.text if label is not None and label.kind == "unable" else "",
@@ -216,22 +237,19 @@ def _time_left(found: Progress) -> str:
     return counted(round(minutes), "minute") if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
-    """Return the current pair of a judge.
-
-    Raises UnknownName for another pool, BadValue for a visitor without a name.
-    """
-    room, judge = room_of(visit), _judge_of(visit)
+def _judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
+    room, judge = _room_of(visit), _judge_of(visit)
     turn = room.turn(judge, deciding)
     disagreements = contested(room.snapshot()) if deciding or turn is None else []
     others = next((given for pair, given in disagreements if turn is not None and pair == turn.pair), ())
+    fields = {} if turn is None else _fields(visit, room, [turn.pair.document])
     with room.table() as table:
         mine = progress(table, judge)
         notes = sorted((float(one.grade or 0), table.standing.note(one.item)) for one in others)
         return JudgePage(
             _pool(room, table.plan),
             "" if turn is None else room.tasks.query_text(turn.pair.query),
-            None if turn is None else _shown(room, table, turn, judge),
+            None if turn is None else _shown(room, table, turn, judge, fields),
             mine,
             _time_left(mine),
             tuple(notes) if deciding else (),
@@ -242,31 +260,33 @@ def judge_page(visit: Visit, deciding: bool = False) -> JudgePage:
         )
 
 
-def decide_page(visit: Visit) -> JudgePage:
-    """Return the disagreement that a judge is to decide; raises as `judge_page`."""
-    return judge_page(visit, deciding=True)
+def _decide_page(visit: Visit) -> JudgePage:
+    return _judge_page(visit, deciding=True)
 
 
-def query_page(visit: Visit) -> QueryPage:
-    """Return the pairs of a query that a judge has graded or may grade; raises UnknownName for another query, as
-    `judge_page`."""
-    room, judge, name = room_of(visit), _judge_of(visit), visit.names["query"]
+def _query_page(visit: Visit) -> QueryPage:
+    room, judge, name = _room_of(visit), _judge_of(visit), visit.names["query"]
     if name not in room.tasks.of_query:
         raise UnknownName("query of this pool", name, room.tasks.of_query)
-    turns = room.query_turns(judge, name)
+    turns, at = room.query_turns(judge, name), visit.one("at")
+    fields = _fields(visit, room, [turn.pair.document for turn in turns])
     with room.table() as table:
         return QueryPage(
             _pool(room, table.plan),
             name,
             room.tasks.query_text(name),
-            tuple(_shown(room, table, turn, judge) for turn in turns),
+            tuple(_shown(room, table, turn, judge, fields) for turn in turns),
             progress(table, judge),
+            int(at) if at.isdecimal() else -1,
         )
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return the queries of a pool with a judge's progress; raises as `judge_page`."""
-    room, judge = room_of(visit), _judge_of(visit)
+    """Return the list of a pool's queries with a judge's progress.
+
+    Raises UnknownName for another pool, BadValue for a visitor without a name.
+    """
+    room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
             QueryRow(
@@ -284,9 +304,8 @@ def queries_page(visit: Visit) -> QueriesPage:
         return QueriesPage(_pool(room, table.plan), tuple(rows), progress(table, judge))
 
 
-def compare_page(visit: Visit) -> ComparePage:
-    """Return the current comparison of a judge; raises as `judge_page`."""
-    room, judge = room_of(visit), _judge_of(visit)
+def _compare_page(visit: Visit) -> ComparePage:
+    room, judge = _room_of(visit), _judge_of(visit)
     found, everything = room.comparison(judge), room.comparisons()
     with room.table() as table:
         label = (table.standing.label(one.item(judge)) for one in everything)
@@ -297,7 +316,8 @@ def compare_page(visit: Visit) -> ComparePage:
             sides = dict(zip((found.first, found.second), found.documents, strict=True))
             left = found.left(table.plan.seed, judge)
             right = found.second if left == found.first else found.first
-            shown = tuple(_documents(room, found, sides[name]) for name in (left, right))
+            fields = _fields(visit, room, [*sides[left], *sides[right]])
+            shown = tuple(_documents(room, found, sides[name], fields) for name in (left, right))
         return ComparePage(
             _pool(room, table.plan),
             -1 if found is None else found.number,
@@ -311,11 +331,13 @@ def compare_page(visit: Visit) -> ComparePage:
         )
 
 
-def _documents(room: Room, comparison: Comparison, names: Sequence[str]) -> tuple[ShownDocument, ...]:
+def _documents(
+    room: Room, comparison: Comparison, names: Sequence[str], fields: Mapping[str, Fields]
+) -> tuple[ShownDocument, ...]:
     words = Words.of(room.query_text(comparison.query), ())
     texts = room.texts(comparison.query, names)
     return tuple(
-        ShownDocument(name, words.marked(title), words.marked(text))
+        ShownDocument(name, words.marked(title), words.marked(text), fields.get(name, ()))
         for name, (title, text) in zip(names, texts, strict=True)
     )
 
@@ -324,11 +346,12 @@ def _documents(room: Room, comparison: Comparison, names: Sequence[str]) -> tupl
 
 
 def answer(visit: Visit) -> Redirect:
-    """Store an answer, and go on to the next pair or back to the list.
+    """Store an answer, and return a redirect to the next pair or back to the list.
 
-    Raises BadValue for an incomplete answer, UnknownName for another pair, StoreError if the disk refuses.
+    Raises BadValue for an incomplete answer, UnknownName for another pair, StoreError if the journal cannot
+    be written.
     """
-    room, judge, given = room_of(visit), _judge_of(visit), visit.given
+    room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
     kind, key = given.get("kind", "graded"), given.get("key", "")
     note = given.get("note", "").strip()
@@ -348,8 +371,12 @@ def answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a preference and go on; raises as `answer`."""
-    room, judge, given = room_of(visit), _judge_of(visit), visit.given
+    """Store a preference, and return a redirect to the next comparison.
+
+    Raises BadValue for an incomplete answer, UnknownName for another comparison, StoreError if the journal
+    cannot be written.
+    """
+    room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
     seconds, key = _number(given.get("seconds")), given.get("key", "")
@@ -359,16 +386,23 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the last own answer and show its pair again; raises StoreError if the disk refuses."""
-    room, judge = room_of(visit), _judge_of(visit)
-    undone = room.undo(judge, visit.given.get("key", ""))
+    """Undo the judge's last answer, and return a redirect to the page that begins with its pair.
+
+    Raises StoreError if the journal cannot be written.
+    """
+    room, judge, given = _room_of(visit), _judge_of(visit), visit.given
+    undone = room.undo(judge, given.get("key", ""))
     if undone is None:
-        return _back(room, visit.given, visit.given.get("query", ""))
+        return _back(room, given, given.get("query", ""))
     if undone.other:
         return Redirect(address("judge", room.name, "compare"))
     if undone.task == "decide":
         return Redirect(address("judge", room.name, "decide"))
-    return _back(room, visit.given if visit.given.get("back") == "query" else {}, undone.query)
+    pair = room.tasks.by_pair.get((undone.query, undone.document))
+    in_list = given.get("back") == "query" and undone.task == "judge"
+    if pair is not None and (in_list or undone.kind == "noted"):
+        return Redirect(address("judge", room.name, "q", undone.query, at=str(pair.number)))
+    return Redirect(address("judge", room.name))
 
 
 def _back(room: Room, given: Mapping[str, str], query: str) -> Redirect:
@@ -398,7 +432,6 @@ def _number(text: str | None) -> float | None:
 
 
 def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
-    """Return a field as a whole number from 1; raises BadValue for other text."""
     text = given.get(name, str(otherwise)).strip()
     if not (text.isdecimal() and int(text)):
         raise BadValue(f"'{text}' is no number from 1 ({name})")
@@ -421,7 +454,9 @@ class RoomRow:
     contested: int
     """Pairs on which judges differ and that nobody has decided."""
     changes: bool
-    """True if there are judgments and the pool names its results, so that their changes can be shown."""
+    """True if there are judgments and rankings to score by them, so that a page shows what changes."""
+    golden: bool
+    """True for the golden set of typed queries."""
 
 
 @dataclass(frozen=True)
@@ -489,18 +524,39 @@ class BackPage:
 
 
 @dataclass(frozen=True)
+class ChangedRow:
+    """A query whose values changed, with its text."""
+
+    query: str
+    text: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class ChangedPage:
     """The page of scores before and after the judgments of a pool."""
 
     pool: ShownPool
-    changes: Changes
+    changes: Changes | None
+    """None without judgments, or if no system answers."""
+    systems: tuple[System, ...]
+    """Those of the rows."""
+    verdicts: str
+    """Which verdicts on pairs of systems changed; "" if there are none."""
+    queries: tuple[ChangedRow, ...]
+    """The first of the queries that changed."""
+    lacking: tuple[tuple[System, str], ...]
+    """(system, why it has no scores here)."""
+    files: tuple[str, ...]
+    """Files that go with it."""
     command: str
-    """The command that writes the judgments together with the earlier ones."""
+    """The command that writes the judgments together with the earlier ones, or scores a golden set."""
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
     """Return the list of open pools, or redirect to the only one."""
-    found = list(rooms_of(visit))
+    found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
     return RoomsPage(tuple(map(room_row, found)))
@@ -513,17 +569,17 @@ def room_row(room: Room) -> RoomRow:
         return RoomRow(
             room.name,
             tasks.name,
-            len(tasks.pairs),
+            len(tasks.by_pair),
             len(tasks.of_query),
             table.judged_pairs,
             len(contested(table)),
-            bool(table.standing.answers) and bool(room.results),
+            bool(table.standing.answers) and bool(room.results or tasks.golden),
+            bool(tasks.golden),
         )
 
 
-def progress_page(visit: Visit) -> SupervisorPage:
-    """Return the state of a pool's judging; raises UnknownName for another pool."""
-    room = room_of(visit)
+def _progress_page(visit: Visit) -> SupervisorPage:
+    room = _room_of(visit)
     table = room.snapshot()
     stands, plan, events = supervision(table), table.plan, table.standing.last
     compared = [event for event in table.standing.current() if event.kind == "preferred"]
@@ -537,11 +593,11 @@ def progress_page(visit: Visit) -> SupervisorPage:
         plan,
         stands,
         events,
-        rooms_of(visit).judges,
+        _rooms_of(visit).judges,
         preference_order(rankings) if rankings else None,
         sum(event.task == "documents" for event in compared),
         room.tasks.systems,
-        tuple(_without_json(name) for name in FILES),
+        tuple(_without_json(name) for name in files_of(room)),
         bool(room.tasks.suggestions),
         str(room.folder.with_name(room.tasks.golden)) if room.tasks.golden else "",
         room.decision(table),
@@ -549,10 +605,10 @@ def progress_page(visit: Visit) -> SupervisorPage:
 
 
 def set_plan(visit: Visit) -> Redirect:
-    """Change the plan of a pool; raises BadValue for values out of range."""
-    room, given = room_of(visit), visit.given
+    """Change the settings of a pool's judging, and return a redirect; raises BadValue for values out of range."""
+    room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
-    for one in fields(Plan):
+    for one in fields_of_class(Plan):
         if one.name in given:
             text = given[one.name].strip()
             try:
@@ -566,12 +622,8 @@ def set_plan(visit: Visit) -> Redirect:
     return Redirect(address("judge", room.name, "progress"))
 
 
-def add_comparisons(visit: Visit) -> Redirect:
-    """Add comparisons of documents of the pool, or of two systems' rankings.
-
-    Raises BadValue for numbers or systems that give none, UnknownName for another system.
-    """
-    room, given = room_of(visit), visit.given
+def _add_comparisons(visit: Visit) -> Redirect:
+    room, given = _room_of(visit), visit.given
     seed = room.plan().seed
     if given.get("task") == "documents":
         room.compare(compared_documents(room.tasks, _whole(given, "each", 1), seed))
@@ -594,7 +646,7 @@ def back_page(visit: Visit) -> BackPage:
 
 
 def _back_page(visit: Visit, asked: Mapping[str, str], said: str) -> BackPage:
-    room = room_of(visit)
+    room = _room_of(visit)
     with room.journal.reading() as standing:
         labels = _filtered(room, asked, standing.current()) if any(map(asked.get, FILTERS)) else []
         judges = tuple(sorted({event.judge for event in standing.current()}))
@@ -616,14 +668,13 @@ def _back_page(visit: Visit, asked: Mapping[str, str], said: str) -> BackPage:
 def _taken_row(taken: TakenBack) -> TakenRow:
     first = taken.events[0]
     when = datetime.fromtimestamp(first.time, UTC).isoformat(" ", "minutes")[:16]
-    return TakenRow(taken.number, len(taken.events), when, first.author, first.text)
+    return TakenRow(taken.group_number, len(taken.events), when, first.author, first.text)
 
 
 FILTERS = ("query", "judge", "since", "until", "changed")
 
 
 def _filtered(room: Room, asked: Mapping[str, str], labels: Sequence[Event]) -> list[Event]:
-    """Return the labels that pass a filter; an empty field excludes none."""
     query, judge, since, until, changed = (asked.get(name, "") for name in FILTERS)
     first, end = _date(since, -math.inf), _date(until, math.inf)
     return [
@@ -637,7 +688,6 @@ def _filtered(room: Room, asked: Mapping[str, str], labels: Sequence[Event]) -> 
 
 
 def _date(text: str, otherwise: float) -> float:
-    """Parse a date; return seconds since 1970, `otherwise` for an empty field."""
     if not text:
         return otherwise
     try:
@@ -647,12 +697,8 @@ def _date(text: str, otherwise: float) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def take_back(visit: Visit) -> BackPage:
-    """Take back the labels of a filter, unless their number has changed since the page showed it.
-
-    Raises BadValue if it finds another number, and without a filter; StoreError if the disk refuses.
-    """
-    room, given = room_of(visit), visit.given
+def _take_back(visit: Visit) -> BackPage:
+    room, given = _room_of(visit), visit.given
     with room.journal.writing() as standing:
         if not any(map(given.get, FILTERS)):
             raise BadValue("say which labels: by query, judge, time, or documents that changed")
@@ -667,28 +713,68 @@ def take_back(visit: Visit) -> BackPage:
     )
 
 
-def put_back(visit: Visit) -> BackPage:
-    """Put back a group of labels that was taken back; raises UnknownName for another group, StoreError if the
-    disk refuses.
-    """
-    count = room_of(visit).put_back(visit.given.get("number", ""), visit.judge)
+def _put_back(visit: Visit) -> BackPage:
+    count = _room_of(visit).put_back(visit.given.get("number", ""), visit.judge)
     return _back_page(visit, {}, f"{counted(count, 'label')} put back.")
 
 
-def changed_page(visit: Visit) -> ChangedPage:
-    """Return scores before and after the judgments; raises BadValue if the pool does not name its results."""
-    room = room_of(visit)
-    changes = room.changes(visit.one("measure", "nDCG@10"))
-    names = shlex.join(
-        ["weir", "labels", "relabel", str(room.journal.path), *room.results, "-o", "judged.tsv"]
+def _changed_page(visit: Visit) -> ChangedPage:
+    room, measure = _room_of(visit), visit.one("measure", "nDCG@10")
+    results = visit.folder.results() if _rooms_of(visit).results is not None else None
+    subject: Subject | None = None
+    lacking: tuple[tuple[str, str], ...] = ()
+    command = ["weir", "labels", "relabel", str(room.journal.path), *room.results, "-o", "judged.tsv"]
+    if room.tasks.golden:
+        place = str(room.folder.with_name(room.tasks.golden))
+        command = ["weir", "run", "-d", place, "-s", "bm25", "-m", measure, "-o", "golden-results/"]
+        if results is not None:
+            subject, lacking = golden_subject(results, room.tasks.name, room.tasks.asked)
+    with room.journal.reading() as standing:
+        graded = any(event.kind in GRADED for event in standing.current())
+    changes = None
+    if graded and (subject.runs if subject is not None else not room.tasks.golden):
+        changes = room.changes(measure, subject)
+
+    def system(name: str) -> System:
+        known = results is not None and name in results.numbers.names
+        return System.of(results.numbers, name) if results is not None and known else System(name, name, 0)
+
+    return ChangedPage(
+        _pool(room, room.plan()),
+        changes,
+        tuple(system(row.system) for row in changes.rows) if changes is not None else (),
+        _verdicts(changes),
+        tuple(
+            ChangedRow(one.query, room.query_text(one.query), one.before, one.after)
+            for one in (changes.of_query[:SHOWN_QUERIES] if changes is not None else ())
+        ),
+        tuple((system(name), reason) for name, reason in lacking),
+        (*[one for one in files_of(room) if one not in FILES], "judgments.tsv") if graded else (),
+        shlex.join(command),
     )
-    return ChangedPage(_pool(room, room.plan()), changes, names)
+
+
+def _verdicts(changes: Changes | None) -> str:
+    found = None if changes is None else changes.verdicts
+    if found is None:
+        return ""
+    of = f"{counted(found.pairs, 'pair')} of systems (permutation test, Holm)"
+    told = [
+        f"{number} {'is' if number == 1 else 'are'} {change}"
+        for number, change in (
+            (found.only_second, "told apart now and not before"),
+            (found.only_first, "told apart no more"),
+            (found.turned, "turned round: the other system is better now"),
+        )
+        if number
+    ]
+    return f"Verdicts on {of}: {'; '.join(told) if told else 'all as before'}."
 
 
 def download(visit: Visit) -> Download:
-    """Return an exported file; raises UnknownName for another file."""
-    room = room_of(visit)
-    found = {_without_json(name): name for name in FILES}
+    """Return one of `files_of`; raises UnknownName for another file."""
+    room = _room_of(visit)
+    found = {_without_json(name): name for name in files_of(room)}
     if visit.names["file"] not in found:
         raise UnknownName("file", visit.names["file"], found)
     name = found[visit.names["file"]]
@@ -696,15 +782,10 @@ def download(visit: Visit) -> Download:
 
 
 def _without_json(name: str) -> str:
-    """Return the name of a file in URLs, where an ending `.json` means the JSON of a page."""
     return name.removesuffix(".json")
 
 
-def new_room(visit: Visit) -> Redirect:
-    """Make a pool from a page: its systems, and all or the chosen queries of its list.
-
-    Raises as `Rooms.made`, and UnknownName for an unknown list.
-    """
+def _new_room(visit: Visit) -> Redirect:
     given = visit.given
     systems = [name for name in given.get("systems", "").split("\n") if name]
     queries = [name for name in given.get("queries", "").split("\n") if name]
@@ -712,20 +793,20 @@ def new_room(visit: Visit) -> Redirect:
         asked = parse_qsl(given["list"].partition("?")[2], keep_blank_values=True)
         names = {"collection": given.get("collection", "")}
         listed = Listed.of(replace(visit, names=names, asked=asked), visit.folder.results())
-        systems = [cell.label for cell in listed.compared.cells]
+        systems = [cell.called for cell in listed.compared.cells]
         queries = [listed.compared.queries[n] for n in listed.order.tolist()]
     k = _whole(given, "k", 10)
-    room = rooms_of(visit).made(given.get("collection", ""), systems, queries, k, bool(given.get("again")))
+    room = _rooms_of(visit).made(given.get("collection", ""), systems, queries, k, bool(given.get("again")))
     return Redirect(address("judge", room.name, *([] if visit.judge else ["progress"])))
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query with documents of a page to the pool of its collection, and go on to judge them.
+    """Add a query with documents of a page to the pool of its collection, and return a redirect to judging it.
 
-    A typed query belongs to the golden set. Raises BadValue for documents that are no list and for texts that
-    are not on this machine, and as `Rooms.with_query`.
+    A typed query goes to the golden set. Raises BadValue if documents are no list or texts are not on this
+    machine, UnknownName for an unknown query or document.
     """
-    given, rooms, collection = visit.given, rooms_of(visit), visit.given.get("collection", "")
+    given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)
     if dataset is None or dataset.layout.documents is None or dataset.layout.queries is None:
         raise BadValue(f"the texts of {collection} are not here as they were measured, to be judged")
@@ -738,24 +819,35 @@ def add_query(visit: Visit) -> Redirect:
     return Redirect(address("judge", room.name, *(["q", query] if visit.judge else ["progress"])))
 
 
+def _remove_query(visit: Visit) -> Redirect:
+    room = _room_of(visit)
+    if not room.tasks.golden:
+        raise BadValue(
+            f"{room.name} has queries of its collection, which stay; golden sets alone lose queries"
+        )
+    room.remove_query(visit.given.get("query", ""), visit.judge)
+    return Redirect(address("judge", room.name, "queries" if visit.judge else "progress"))
+
+
 PAGES: Sequence[Page] = [
     Page("/judge", "judging/rooms.html", start, judges=True),
-    Page("/judge", "judging/rooms.html", new_room, writes=True),
+    Page("/judge", "judging/rooms.html", _new_room, writes=True),
     Page("/judge/query", "judging/query.html", add_query, writes=True),
-    Page("/judge/{room}/progress", "judging/progress.html", progress_page),
+    Page("/judge/{room}/progress", "judging/progress.html", _progress_page),
     Page("/judge/{room}/back", "judging/back.html", back_page),
-    Page("/judge/{room}/changed", "judging/changed.html", changed_page),
+    Page("/judge/{room}/changed", "judging/changed.html", _changed_page),
     Page("/judge/{room}/out/{file}", "refusal.html", download),
     Page("/judge/{room}/queries", "judging/queries.html", queries_page, judges=True),
-    Page("/judge/{room}/q/{query}", "judging/query.html", query_page, judges=True),
-    Page("/judge/{room}/decide", "judging/judge.html", decide_page, judges=True),
-    Page("/judge/{room}/compare", "judging/compare.html", compare_page, judges=True),
-    Page("/judge/{room}", "judging/judge.html", judge_page, judges=True),
+    Page("/judge/{room}/q/{query}", "judging/query.html", _query_page, judges=True),
+    Page("/judge/{room}/decide", "judging/judge.html", _decide_page, judges=True),
+    Page("/judge/{room}/compare", "judging/compare.html", _compare_page, judges=True),
+    Page("/judge/{room}", "judging/judge.html", _judge_page, judges=True),
     Page("/judge/{room}/answer", "judging/judge.html", answer, judges=True, writes=True),
     Page("/judge/{room}/prefer", "judging/compare.html", prefer, judges=True, writes=True),
     Page("/judge/{room}/undo", "judging/judge.html", undo, judges=True, writes=True),
     Page("/judge/{room}/plan", "judging/progress.html", set_plan, writes=True),
-    Page("/judge/{room}/compare", "judging/progress.html", add_comparisons, writes=True),
-    Page("/judge/{room}/back", "judging/back.html", take_back, writes=True),
-    Page("/judge/{room}/put-back", "judging/back.html", put_back, writes=True),
+    Page("/judge/{room}/compare", "judging/progress.html", _add_comparisons, writes=True),
+    Page("/judge/{room}/back", "judging/back.html", _take_back, writes=True),
+    Page("/judge/{room}/remove", "judging/queries.html", _remove_query, writes=True),
+    Page("/judge/{room}/put-back", "judging/back.html", _put_back, writes=True),
 ]

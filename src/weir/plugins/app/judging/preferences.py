@@ -1,4 +1,4 @@
-"""Comparisons of two documents or two whole rankings of a query, side by side."""
+"""Comparisons of two documents, or of two whole rankings, for a query, side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Comparison:
     """Identifiers of the documents shown for each."""
 
     def item(self, judge: str) -> Item:
-        """Return the journal's item for a judge's answer."""
+        """Return the key under which the journal stores a judge's answer."""
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
@@ -39,7 +39,7 @@ class Comparison:
 
 
 def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
-    """Return `each` pairs of documents of every query, drawn from its pool; raises BadValue for none."""
+    """Return `each` pairs of documents of every query, drawn from its pool; raises BadValue if there are none."""
     found: list[Comparison] = []
     for query, pairs in tasks.of_query.items():
         names = sorted(one.document for one in pairs)
@@ -53,7 +53,7 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 
 
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
-    """Return the queries for which two systems return different first k documents, in drawn order.
+    """Return comparisons of two systems on queries with different first k documents, in random order.
 
     Raises BadValue if there is none.
     """
@@ -79,8 +79,14 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: one being shown, else one that lacks judges, else a deferred one; None without
-    any."""
+    """Return a judge's next comparison; None without any.
+
+    The last that the judge was shown and has not answered comes first, then comparisons that lack judges, then
+    those that the judge deferred.
+    """
+    mine = table.in_front(judge)
+    if before_me := [one for one in comparisons if one.item(judge) in mine]:
+        return max(before_me, key=lambda one: mine[one.item(judge)])
     done: dict[tuple[Task, str, str, str], set[str]] = {}
     for item, since in table.claims.items():
         if table.now - since < CLAIM_SECONDS and item[0] != judge:

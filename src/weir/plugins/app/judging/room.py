@@ -1,20 +1,27 @@
-"""A pool open for judging: its tasks, its journal, and all actions of people."""
+"""A pool open for judging: its pairs, its journal, and all actions of people."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
+from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.errors import BadValue, UnknownName
+from weir.files.atomic import write_json
 from weir.files.journal_labels import settled_judgments
-from weir.measures.measure import direction, parse_measure
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import Measure, direction, parse_measure
 from weir.plugins.app.judging.assignment import (
     CLAIM_SECONDS,
     Plan,
@@ -26,8 +33,9 @@ from weir.plugins.app.judging.assignment import (
 )
 from weir.plugins.app.judging.journal import GRADED, Event, Item, Journal, Kind, Standing
 from weir.plugins.app.judging.preferences import Comparison, next_comparison
-from weir.plugins.app.judging.tasks import JudgingPair, Tasks, tasks_of_pool
+from weir.plugins.app.judging.tasks import JudgingPair, Tasks, tasks_of_pool, write_queries
 from weir.plugins.labels.pools import (
+    ABOUT,
     SHEET,
     Relabelled,
     about_sheet,
@@ -39,6 +47,8 @@ from weir.plugins.labels.pools import (
 from weir.plugins.questions.decision import Decision, decision_of
 from weir.stats.order_agreement import OrderAgreement, order_agreement
 
+TEST = "permutation"
+"""The test of verdicts before and after, the one that all comparisons use unasked."""
 JOURNAL = "judgments.sqlite"
 """The journal's file name in the folder of a pool."""
 MOST_TEXT = 10_000
@@ -59,6 +69,22 @@ class Answer:
     """See `Event.key`."""
 
 
+@dataclass(frozen=True)
+class ChangedQuery:
+    """A query's values by each system, before and after the judgments of a pool."""
+
+    query: str
+    before: tuple[float, ...]
+    """NaN where it had no judgment."""
+    after: tuple[float, ...]
+
+    @property
+    def change(self) -> float:
+        """The largest change of a system, as a distance; 0 where nothing was judged before."""
+        pairs = zip(self.before, self.after, strict=True)
+        return max((abs(now - then) for then, now in pairs if not math.isnan(then)), default=0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Changes:
     """Scores of systems before and after the judgments of a pool."""
@@ -68,9 +94,7 @@ class Changes:
     turned: tuple[tuple[str, str], ...]
     """Pairs of systems (better before, worse before) that changed places."""
     verdicts: OrderAgreement | None
-    """Agreement of significant differences between systems before and after; None for fewer than two systems
-    or queries.
-    """
+    """Agreement of verdicts on systems before and after; None for fewer than two systems or queries."""
     judged: int
     """Number of pairs that count."""
     queries: int
@@ -79,6 +103,8 @@ class Changes:
     """True if there were no judgments before."""
     contested: int
     """Of these, pairs on which judges differ and nobody has decided."""
+    of_query: tuple[ChangedQuery, ...]
+    """The queries whose values changed or are new, the largest change first."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +115,22 @@ class TakenBack:
     """The events that took them back, in order."""
 
     @property
-    def number(self) -> int:
+    def group_number(self) -> int:
         """Number of the group's first event, which names the group on pages."""
         return self.events[0].number
 
 
 @dataclass(eq=False)
 class Room:
-    """An open pool: pairs, journal and plan, shared by all its pages."""
+    """An open pool: pairs, journal and settings, shared by all its pages."""
 
     name: str
     """Its name in URLs."""
     folder: Path
     tasks: Tasks
     journal: Journal
+    collection: Subject | None = None
+    """The collection with the texts; None if they are on the sheet."""
     _subject: Subject | None = None
     _decided: tuple[int, int, Decision | None] | None = None
     """Queries judged and events at the last decision, and the decision."""
@@ -114,20 +142,24 @@ class Room:
         collection: Subject | None = None,
         suggestions: Qrels | None = None,
     ) -> Room:
-        """Open a folder of `weir labels pool`, and its journal, which is created the first time.
+        """Return an opened folder of `weir labels pool`; its journal is created the first time.
 
-        Raises as `tasks_of_pool` and `Journal.open`.
+        collection: the collection with the texts; None takes the texts on the sheet.
+        suggestions: a model's labels to suggest.
+
+        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if the journal cannot be
+        written.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
-        return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL))
+        return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
 
     def plan(self) -> Plan:
-        """Return the current plan."""
+        """Return the current settings of the judging."""
         scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
         return Plan.of({**scale, **self.journal.settings()})
 
     def set_plan(self, plan: Plan) -> None:
-        """Store another plan; raises BadValue for grades that lack one already given."""
+        """Store other settings of the judging; raises BadValue for a scale that lacks a grade already given."""
         with self.journal.writing() as standing:
             given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
             lost = sorted(given - set(map(float, plan.grades)))
@@ -137,22 +169,23 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the current answers and claims; nothing changes within the block."""
+        """Yield the current answers and the pairs being shown; nothing changes within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def snapshot(self) -> Table:
-        """Return the current answers and claims as a copy, for long computations without a lock."""
+        """Return the current answers and the pairs being shown, as a copy for long computations."""
         standing = Standing()
         for event in self.journal.events():
             standing.apply(event)
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return the best system by the judged queries; None without judged queries, for a single system, and for a
-        pool without named results.
+        """Return which system is best by the judged queries; None if that cannot be said.
 
-        fresh: False returns an earlier decision on as many queries, whose grades may have changed since.
+        fresh: False returns an earlier decision on as many queries, although grades may have changed.
+
+        None without judged queries, for a single system, and for a pool that does not name its results.
         """
         about = about_sheet(self.folder / SHEET)
         if not about.get("targets") or len(self.tasks.systems) < 2:
@@ -169,7 +202,10 @@ class Room:
     # What judges do.
 
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
-        """Return the current pair of a judge, claimed for the judge; None if nothing is left."""
+        """Return the pair that a judge is to grade, and record that it is shown; None if nothing is left.
+
+        deciding: return a pair to decide, on which judges disagree, instead.
+        """
         with self.table() as table:
             turn = next_decision(table, judge) if deciding else next_turn(table, judge)
             if turn is None or _looked_at(table, turn.item(judge)):
@@ -181,7 +217,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge, claimed for the judge."""
+        """Return the pairs of a query that a judge has judged or may judge, recorded as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -196,7 +232,10 @@ class Room:
         """Return the pair of this number; raises UnknownName."""
         if not number.isdecimal() or int(number) >= len(self.tasks.pairs):
             raise UnknownName("pair of this pool", number, [])
-        return self.tasks.pairs[int(number)]
+        pair = self.tasks.pairs[int(number)]
+        if pair.query in self.tasks.removed:
+            raise UnknownName("query of this pool", pair.query, self.tasks.of_query)
+        return pair
 
     def query_text(self, query: str) -> str:
         """Return a query's text; its identifier if the text is unknown."""
@@ -221,22 +260,24 @@ class Room:
         return found
 
     def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
-        """Return the item to which a judge's answer on a pair belongs, by the pair's current task."""
+        """Return the key of a judge's answer on a pair: a first judgment, a second, or a decision."""
         if deciding:
             return Turn(pair, "decide").item(judge)
         again = Turn(pair, "again").item(judge)
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a turn; None without one, or if it is hidden at random."""
+        """Return the grade that a model suggests for a pair; None without one, or if it is hidden at random."""
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
-        """Store an answer on the disk and return its event.
+        """Store an answer and return its event.
+
+        deciding: the answer decides a disagreement.
 
         Raises BadValue for a grade off the scale and for "cannot tell" without a reason, StoreError if the
-        disk refuses.
+        journal cannot be written.
         """
         with self.table(write=True) as table:
             item = self.item_of(judge, pair, deciding)
@@ -264,7 +305,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event, show its pair again, and return the event; None without one."""
+        """Undo a judge's last event and show its pair again; return the event, None without one."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":
@@ -274,7 +315,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons of this pool, as declared."""
+        """Return the comparisons that were added to this pool."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
@@ -291,7 +332,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return the current comparison of a judge, claimed for the judge; None if nothing is left."""
+        """Return the current comparison of a judge, recorded as shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -299,9 +340,11 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; the answer's grade is by left and right.
+        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the
+        right.
 
-        Raises UnknownName for another number, BadValue for another outcome, StoreError if the disk refuses.
+        Raises UnknownName for another number, BadValue for another outcome, StoreError if the journal cannot
+        be written.
         """
         with self.table(write=True) as table:
             found = self.comparisons()
@@ -330,7 +373,12 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back labels still in force, and return their number; raises StoreError if the disk refuses."""
+        """Take back labels that still hold, and return their number.
+
+        author, reason: who takes them back, and why.
+
+        Raises StoreError if the journal cannot be written.
+        """
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -355,16 +403,18 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back the labels that were taken back together with the event of this number; return the number
-        of labels.
+        """Put back the labels that were taken back together with the event of this number; return their
+        number.
 
-        A label that its judge has given anew keeps the new value. Raises UnknownName for another number,
-        StoreError if the disk refuses.
+        A label that its judge has given again keeps the new value. Raises UnknownName for another number,
+        StoreError if the journal cannot be written.
         """
         with self.journal.writing():
-            found = next((one for one in self.taken_back() if str(one.number) == number), None)
+            found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
             if found is None:
-                raise UnknownName("labels taken back", number, [str(one.number) for one in self.taken_back()])
+                raise UnknownName(
+                    "labels taken back", number, [str(one.group_number) for one in self.taken_back()]
+                )
             self.journal.append(
                 *(
                     Event(
@@ -374,7 +424,34 @@ class Room:
                     for one in found.events
                 )
             )  # fmt: skip
-            return len(found.events)
+        self.restore({one.query for one in found.events})
+        return len(found.events)
+
+    def remove_query(self, query: str, author: str) -> int:
+        """Remove a query of a golden set and take its labels back; return their number.
+
+        The same text typed again, or its labels put back, restores the query. Raises UnknownName for a query
+        that is not there, StoreError if files cannot be written.
+        """
+        if query not in self.tasks.of_query:
+            raise UnknownName("query of this pool", query, self.tasks.of_query)
+        with self.journal.reading() as standing:
+            labels = [event for event in standing.current() if event.query == query]
+        taken = self.take_back(labels, author, f"removed: {self.tasks.query_text(query)}")
+        self._set_removed(self.tasks.removed | {query})
+        return taken
+
+    def restore(self, queries: Collection[str]) -> None:
+        """Restore those of these queries that were removed; raises StoreError if files cannot be written."""
+        if self.tasks.removed & set(queries):
+            self._set_removed(self.tasks.removed - set(queries))
+
+    def _set_removed(self, removed: frozenset[str]) -> None:
+        sheet = self.folder / SHEET
+        with self._lock:
+            write_json(sheet.with_name(ABOUT), about_sheet(sheet) | {"removed": sorted(removed)})
+            self.tasks = replace(self.tasks, removed=removed)
+            write_queries(self.folder, self.tasks.asked)
 
     def subject(self) -> Subject:
         """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
@@ -383,21 +460,54 @@ class Room:
                 self._subject = subject_of_pool(self.folder / SHEET)
             return self._subject
 
-    def changes(self, measure: str = "nDCG@10") -> Changes:
-        """Return means, holes and verdicts before and after the judgments.
+    def merged(self) -> Qrels:
+        """Return the judgments of the pool together with those of its results, which they replace.
+
+        Raises BadValue if the pool does not name its results, FormatError without judgments.
+        """
+        new, _ = settled_judgments(self.journal.path)
+        return relabelled(judged_anew([self.subject()], new)[0], new)[1]
+
+    def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
+        """Return systems' scores, shares of unjudged documents and verdicts before and after the pool's
+        judgments.
+
+        subject: other rankings and judgments than those from which the pool was made.
 
         Raises BadValue if the pool does not name its results, FormatError without judgments.
         """
         new, contested = settled_judgments(self.journal.path)
-        [subject] = judged_anew([self.subject()], new)
+        [subject] = judged_anew([self.subject() if subject is None else subject], new)
         parsed, before = parse_measure(measure), subject.need_qrels()
         rows, now = relabelled(subject, new, parsed)
         verdicts = None
         if len(subject.runs) > 1 and len(before) > 1 and direction(str(parsed)):
-            verdicts = order_agreement(subject.runs, before, now, parsed, ("before", "now"))
+            verdicts = order_agreement(subject.runs, before, now, parsed, ("before", "now"), TEST)
         of = before if len(before) else new
         counts = len(new.doc), len(of), not len(before), contested
-        return Changes(str(parsed), tuple(rows), tuple(turned(rows)), verdicts, *counts)
+        of_query = _changed_queries(subject, new.queries, before, now, parsed)
+        return Changes(str(parsed), tuple(rows), tuple(turned(rows)), verdicts, *counts, of_query)
+
+
+def _changed_queries(
+    subject: Subject, queries: Ids, before: Qrels, now: Qrels, measure: Measure
+) -> tuple[ChangedQuery, ...]:
+    def values(run: Run, qrels: Qrels) -> dict[str, float]:
+        at = qrels.queries.codes(queries.strings)
+        mine = qrels.only(np.sort(at[at >= 0]))
+        if not len(mine):
+            return {}
+        scores = scores_of(Judged.of(run, mine), (measure,))
+        return dict(zip(scores.queries, scores.of(str(measure)).tolist(), strict=True))
+
+    then, after = ([values(run, qrels) for run in subject.runs.values()] for qrels in (before, now))
+    found = [
+        ChangedQuery(name, *(tuple(of.get(name, math.nan) for of in each) for each in (then, after)))
+        for name in queries
+        if name in after[0]
+    ]
+    changed = [one for one in found if one.change or any(map(math.isnan, one.before))]
+    return tuple(sorted(changed, key=lambda one: -one.change))
 
 
 def _looked_at(table: Table, item: Item) -> bool:
@@ -405,7 +515,6 @@ def _looked_at(table: Table, item: Item) -> bool:
 
 
 def _check(answer: Answer, grades: Sequence[float]) -> None:
-    """Raise BadValue for a grade off the scale, and for "cannot tell" without a reason."""
     if answer.kind in ("graded", "accepted", "preferred") and answer.grade not in grades:
         shown = "nothing" if answer.grade is None else f"{answer.grade:g}"
         raise BadValue(f"the grade is {shown}; expected one of {', '.join(f'{grade:g}' for grade in grades)}")
@@ -418,7 +527,6 @@ def _kept(text: str) -> str:
 
 
 def _seconds(measured: float | None, since: float | None) -> float | None:
-    """Return the time of an answer: the page's measurement, at most the time since it was shown."""
     elapsed = None if since is None else max(0.0, time.time() - since)
     if measured is None or not 0 <= measured < math.inf:
         return elapsed

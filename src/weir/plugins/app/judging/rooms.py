@@ -21,7 +21,7 @@ from weir.experiment.audit_subjects import subjects_of
 from weir.files.atomic import write_text
 from weir.plugins.app.judging.journal import Pair
 from weir.plugins.app.judging.room import JOURNAL, Room
-from weir.plugins.app.judging.tasks import tasks_of_pool, write_pairs
+from weir.plugins.app.judging.tasks import QUERIES, same_query, tasks_of_pool, write_pairs, write_queries
 from weir.plugins.labels.pools import SHEET, about_sheet, open_sheet, sheet_text
 
 BESIDE = "-judging"
@@ -30,7 +30,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """All open pools by name."""
+    """All open pools, by name."""
 
     folder: Path
     """Folder of the pools that are made from pages."""
@@ -51,27 +51,37 @@ class Rooms:
     ) -> Rooms:
         """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
 
-        Raises as `Room.open`.
+        collection: the collection with the texts; None takes the texts on the sheets.
+        suggestions: a model's labels to suggest.
+        judges: names of the judges.
+
+        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if a journal cannot be
+        written.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Return the opened pools that were made from a results folder's pages; raises as `Room.open`."""
+        """Return the opened pools beside a results folder, made from its pages.
+
+        suggestions: a model's labels to suggest.
+        judges: names of the judges.
+
+        Raises FormatError for a malformed sheet, StoreError if a journal cannot be written.
+        """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
             room = rooms._rooms[sheet.parent.name] = Room.open(sheet.parent, None, suggestions)
             if room.tasks.golden:  # a process that ended between the sheet and the queries is caught up with
-                _write_queries(sheet.parent, room.tasks.queries)
+                write_queries(sheet.parent, room.tasks.asked)
         return rooms
 
     def __iter__(self) -> Iterator[Room]:
         return iter([room for _, room in sorted(self._rooms.items())])
 
     def close(self) -> None:
-        """Close every journal."""
         for room in self:
             room.journal.close()
 
@@ -84,12 +94,12 @@ class Rooms:
     def made(
         self, collection: str, systems: Sequence[str], queries: Sequence[str], k: int, again: bool
     ) -> Room:
-        """Make a pool of the first k documents of some systems for some queries, and open it.
+        """Make a pool of the first k documents of some systems for some queries; return it opened.
 
-        again: also documents that are judged already.
+        again: also take documents that are judged already.
 
-        Raises BadValue for a pool alone, without queries, and if nothing is unjudged; UnknownName for a collection,
-        system or query that the results lack.
+        Raises BadValue if there is no folder for pools, without queries, and if nothing is unjudged;
+        UnknownName for a collection, system or query that the results lack.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -110,9 +120,10 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a collection's query to the pool of single queries, and return that pool.
+        """Add documents of a collection's query to the pool of single queries; return that pool.
 
-        Raises BadValue for a single pool and without documents, UnknownName for an unknown query or document.
+        Raises BadValue if there is no folder for pools and without documents, UnknownName for an unknown
+        query or document.
         """
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
@@ -124,11 +135,11 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query, with documents, to the golden set of a collection; return (its pool, the query's
-        identifier).
+        """Add a typed query with documents to a collection's golden set; return (its pool, the query's identifier).
 
-        A collection file beside the pool's folder joins the queries, written to queries.jsonl there, with the
-        documents and the judgments. Raises as `with_query`.
+        The golden set is a TOML file beside the pool's folder, which names the queries (queries.jsonl there),
+        the documents and the judgments. Raises BadValue without a folder for pools or documents, UnknownName
+        for an unknown document.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -136,26 +147,26 @@ class Rooms:
         with self._lock:
             lines = open_sheet(sheet) if sheet.exists() else ()
             asked = {line.query: line.query_text for line in lines}
-            query = next((one for one, of in asked.items() if of == text), f"g{len(asked) + 1}")
-            asked[query] = text
+            query = next((one for one, of in asked.items() if same_query(of, text)), f"g{len(asked) + 1}")
+            asked.setdefault(query, text)
             subject = Subject(collection, dataset.corpus, Queries.of(asked), dataset.qrels)
             room = self._grown(name, subject, query, documents, {"golden": f"{name}.toml"})
-            _write_queries(sheet.parent, asked)
+            room.restore([query])
+            write_queries(sheet.parent, room.tasks.asked)
             write_text(self.folder / f"{name}.toml", _collection_file(dataset, name))
             return room, query
 
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
-        """Return {document: (grade, pool)} of people's judgments in these pools for a query of a collection.
+        """Return {document: (grade, pool)} of people's judgments in these pools for a query.
 
-        query: identifier of a query of the collection; "" for a typed one, which golden sets have by its
-            text.
+        query: identifier of a query of the collection; "" for a typed query, which is found by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
             if room.tasks.name != collection:
                 continue
             if room.tasks.golden:
-                names = [one for one, of in room.tasks.queries.items() if of == sheet_text(text)]
+                names = [one for one, of in room.tasks.asked.items() if same_query(of, text)]
             else:
                 names = [query] if query in room.tasks.of_query else []
             for one in names:
@@ -163,10 +174,18 @@ class Rooms:
                 found |= {document: (grade, room.name) for document, grade in grades.items()}
         return found
 
+    def judged(self, collection: str) -> tuple[tuple[str, int], ...]:
+        """Return (pool, number of its judgments) of each pool with judgments of a collection's own queries."""
+        found = [
+            (room.name, room.journal.settled_pairs())
+            for room in self
+            if room.tasks.name == collection and not room.tasks.golden
+        ]
+        return tuple(one for one in found if one[1])
+
     def golden_file(self, collection: str) -> str:
-        """Return the path of a collection's golden set relative to the results folder's parent, "" for a
-        single pool.
-        """
+        """Return the path of a collection's golden set from the folder beside the results; "" without a
+        results folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -182,7 +201,6 @@ class Rooms:
         documents: Sequence[str],
         origin: Mapping[str, object],
     ) -> Room:
-        """Add a query's documents to a pool, created the first time, and return it opened."""
         lacking = [one for one in documents if int(subject.need_corpus().ids.codes([one])[0]) < 0]
         if lacking:
             raise UnknownName(f"document of {subject.name}", lacking[0], [])
@@ -198,14 +216,6 @@ class Rooms:
         return self._rooms[name]
 
 
-def _write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write the texts of a golden set's queries, unless they are there."""
-    rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
-    path, text = folder / "queries.jsonl", "\n".join(rows) + "\n"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
-
-
 def _golden_name(collection: str) -> str:
     return f"golden-{_file_name(collection)}"
 
@@ -215,10 +225,9 @@ def _file_name(collection: str) -> str:
 
 
 def _collection_file(dataset: Dataset, name: str) -> str:
-    """Return the TOML file of a golden set, which `weir run -d` takes."""
     keys = {
         "documents": str(dataset.layout.need_documents().path.absolute()),
-        "queries": f"{name}/queries.jsonl",
+        "queries": f"{name}/{QUERIES}",
         "qrels": f"{name}/{JOURNAL}",
     }
     if dataset.instruction not in ("", "{task}"):

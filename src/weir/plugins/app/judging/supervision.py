@@ -32,8 +32,7 @@ FEW_SUGGESTIONS = 10
 """Pairs with and without a suggestion below which they are not compared."""
 
 
-def qrels_of(events: Sequence[Event]) -> dict[str, Qrels]:
-    """Return {judge: judgments} of the grades among events, one for each pair of a judge."""
+def _qrels_of(events: Sequence[Event]) -> dict[str, Qrels]:
     grades: dict[str, dict[str, dict[str, float]]] = {}
     for event in events:
         if event.kind in GRADED and event.grade is not None:
@@ -59,7 +58,7 @@ class Suggested:
 
     @property
     def stamps(self) -> bool:
-        """True if the judge agrees with the model significantly more often when its suggestion is shown."""
+        """True if the judge agrees with the model significantly more often when the model's suggestion is shown."""
         return self.low > 0
 
 
@@ -87,9 +86,7 @@ class JudgeRow:
     again: int
     """Pairs seen twice."""
     drift: float
-    """Mean difference to others' grades in the later half of the queries, minus that in the first half; NaN
-    if unknown.
-    """
+    """Mean difference to others' grades in the later half of queries minus the first half; NaN if unknown."""
     drift_low: float
     drift_high: float
     suggested: Suggested | None
@@ -124,7 +121,7 @@ def supervision(table: Table) -> Supervision:
     """Return the current state of a pool's judging."""
     standing, tasks = table.standing, table.tasks
     first = standing.current("judge")
-    labels = qrels_of(first)
+    labels = _qrels_of(first)
     full = table.judged_pairs
     begun = sum(count for query, levels in standing.levels.items() for count in levels.values()) - full
     kappas = kappas_of(labels)
@@ -132,7 +129,7 @@ def supervision(table: Table) -> Supervision:
     if kappas:
         alpha = next(one[1:] for one in many_raters(labels).values if one[0] == "ordinal")
     return Supervision(
-        len(tasks.pairs),
+        len(tasks.by_pair),
         full,
         begun,
         len(contested(table)),
@@ -159,8 +156,8 @@ def _row(table: Table, name: str, labels: Sequence[Event]) -> JudgeRow:
         and (first := _grade(table, name, (event.query, event.document))) is not None
     ]  # fmt: skip
     same_again = sum(one == other for one, other in repeated)
-    drift = drift_of(name, labels)
-    suggested = suggested_of(graded, table.tasks.suggestions)
+    drift = _drift_of(name, labels)
+    suggested = _suggested_of(graded, table.tasks.suggestions)
     others = [float(event.grade or 0) for event in labels if event.kind in GRADED and event.judge != name]
     remarks = []
     if len(timed) >= FEW_ANSWERS and len(quick) >= QUICK_SHARE * len(timed):
@@ -214,17 +211,15 @@ def _grade(table: Table, judge: str, pair: Pair) -> float | None:
 
 
 def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]) -> float:
-    """Return an upper bound of the probability of such a long run of one grade, if grades occurred as often as other
-    judges give them."""
     usual = Counter(others)[grade] / len(others) if others else 1.0
     return min(1.0, (answers - run + 1) * usual**run)
 
 
-def drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return the trend of a judge's grades against other judges' grades of the same pairs, with a 95% interval.
+def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
+    """Return how a judge's grades drift against other judges' on the same pairs, with a 95% interval.
 
     Queries that others graded too are halved by the time of the judge's grades. The value is the mean
-    difference to others in the later half minus that in the first half. NaN for fewer than `fewest` queries
+    difference to others in the later half minus that in the first half; NaN for fewer than `fewest` queries
     in a half.
     """
     others: dict[Pair, list[float]] = {}
@@ -246,8 +241,7 @@ def drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
     return float(late.mean() - early.mean()), low, high
 
 
-def suggested_of(graded: Sequence[Event], suggestions: Mapping[Pair, float]) -> Suggested | None:
-    """Return how often grades equal a model's suggestion, shown and hidden; None if none was suggested."""
+def _suggested_of(graded: Sequence[Event], suggestions: Mapping[Pair, float]) -> Suggested | None:
     shown = [event.grade == event.suggested for event in graded if event.suggested is not None]
     if not shown:
         return None

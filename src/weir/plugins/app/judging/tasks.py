@@ -1,8 +1,10 @@
-"""The pairs to judge, in order, with their texts and the guidelines."""
+"""The pairs to judge, in order, with texts and guidelines."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +29,8 @@ from weir.plugins.labels.pools import (
     write_pool,
 )
 
+QUERIES = "queries.jsonl"
+"""File name of a golden set's queries, in the folder of its pool."""
 GUIDELINES = "guidelines.md"
 """The guidelines' file name in the folder of a pool; without it the file beside this module is used."""
 MEANINGS = {
@@ -95,19 +99,26 @@ class Tasks:
     """The scale of the earlier judgments; () without any, or for fractional grades."""
     golden: str = ""
     """Name of the collection file beside the pool that these queries and judgments make; "" for none."""
+    removed: frozenset[str] = frozenset()
+    """Queries that were removed from the pool; their pairs keep their numbers."""
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """The pairs of each query, in order, queries by their first pair."""
+        """The pairs of each query that was not removed, in order, queries by their first pair."""
         found: dict[str, list[JudgingPair]] = {}
-        for pair in self.pairs:
+        for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
         return {query: tuple(pairs) for query, pairs in found.items()}
 
     @cached_property
     def by_pair(self) -> dict[Pair, JudgingPair]:
-        """{(query, document): pair}."""
-        return {one.pair: one for one in self.pairs}
+        """{(query, document): pair}, without removed queries."""
+        return {one.pair: one for one in self.pairs if one.query not in self.removed}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The text of each query that was not removed."""
+        return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
         """Return a query's text; its identifier if the text is unknown."""
@@ -119,7 +130,7 @@ class Tasks:
         return bool(label.content) and pair is not None and pair.content != label.content
 
     def guidelines_for(self, grades: Sequence[int]) -> str:
-        """Return the guidelines for these grades, as Markdown."""
+        """Return the guidelines as Markdown, with the meanings of these grades."""
         said = MEANINGS.get(len(grades), ())
         ordered = sorted(grades)
         lines = [f"- **{grade}**: {text}" for grade, text in zip(ordered, said, strict=True)] if said else [
@@ -137,7 +148,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
     Raises FormatError for a malformed sheet, BadValue without pairs.
 
-    collection: has the texts, with their line breaks; None takes the texts on the sheet.
+    collection: collection with the texts and their line breaks; None takes the texts on the sheet.
     suggestions: a model's labels to suggest.
     """
     sheet = folder / SHEET if folder.is_dir() else folder
@@ -171,7 +182,27 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
         len(lines) - len(pairs),
         tuple(grades) if isinstance(grades, list) and all(type(one) is int for one in grades) else (),
         str(about.get("golden", "")),
+        frozenset(map(str, about.get("removed", ()))),
     )
+
+
+def query_key(text: str) -> str:
+    """Return a query's text without case, surplus blanks and composition of letters, in which people do not differ."""
+    return unicodedata.normalize("NFC", sheet_text(text)).casefold()
+
+
+def same_query(one: str, other: str) -> bool:
+    """Return True if two texts are a query that people would call the same."""
+    return query_key(one) == query_key(other)
+
+
+def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
+    """Write the queries of a golden set, unless the file has them already; raises StoreError if it cannot be
+    written."""
+    rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
+    path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
 
 
 def _read(path: Path) -> str:
@@ -184,7 +215,6 @@ def _read(path: Path) -> str:
 def _with_texts(
     collection: Subject, queries: Mapping[str, str], named: Sequence[tuple[str, str, str, str]]
 ) -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
-    """Return queries and pairs with their texts from a collection; texts that it lacks are kept as given."""
     corpus, asked = collection.need_corpus(), collection.need_queries()
     at = asked.ids.codes(list(queries))
     texts = {
@@ -211,12 +241,12 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append them to an existing one without repetition; documents of a query come in
-    drawn order.
+    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random order.
 
-    origin: further entries of the pool's description, such as `targets` and `collections` of the results.
+    origin: more entries of the pool's description, such as `targets` and `collections` of the results.
 
-    Raises BadValue without pairs, and as `sheet_lines`; StoreError if the disk refuses.
+    Raises BadValue without pairs, and for an identifier with a tab or line end; StoreError if the files
+    cannot be written.
     """
     sheet = folder / SHEET
     if not sheet.exists():

@@ -6,7 +6,8 @@
   const items = () => [...document.querySelectorAll("[data-item]")].filter(shown);
   const move = (step) => {
     const all = items();
-    const at = all.findIndex((one) => one === document.activeElement || one.contains(document.activeElement));
+    const own = all.findIndex((one) => one.contains(document.activeElement));
+    const at = own < 0 ? all.findIndex((one) => one.matches("[aria-current]")) : own;
     const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });

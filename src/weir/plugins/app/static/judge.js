@@ -3,10 +3,21 @@
 (() => {
   const root = () => document.querySelector("[data-judge]");
   const items = () => [...document.querySelectorAll("[data-judge] [data-item]")];
-  const current = () => items().find((one) => one.contains(document.activeElement)) ?? items()[0] ?? root();
+  const current = () => document.querySelector("[data-judge] [data-item][aria-current]") ?? root();
   const typing = (target) => target.matches("textarea, select, input:not([type=hidden])");
   const say = (text) => { document.querySelector("[data-said]").textContent = text; };
+  const waiting = [];  // keys of a list, whose documents are all in view, pressed while an answer is sent
   let shown = performance.now(), hidden = 0, hiddenSince = 0, sending = false;
+
+  function mark(item) {  // keys go to this document, whatever else is clicked
+    for (const one of items()) one.removeAttribute("aria-current");
+    item?.setAttribute("aria-current", "true");
+  }
+
+  document.addEventListener("focusin", (event) => {
+    const item = event.target.closest("[data-judge] [data-item]");
+    if (item) mark(item);
+  });
 
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) hiddenSince = performance.now();
@@ -37,6 +48,12 @@
       form.requestSubmit(form.querySelector(`[data-kind="${kind}"]`));
       return;
     }
+    if (sending && items().length) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      waiting.push(event.key);
+      return;
+    }
     const found = keyed(event.key);
     if (!found) return;
     event.preventDefault();
@@ -57,35 +74,47 @@
     if (key && !key.value) key.value = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
     if (form.elements.seconds) form.elements.seconds.value = ((performance.now() - shown - hidden) / 1000).toFixed(2);
     const body = new URLSearchParams(new FormData(form, event.submitter));
-    const at = form.closest("[data-item]")?.id;
+    const item = form.closest("[data-item]"), at = (item ?? current()).id;
     sending = true;
     try {
       const answer = await fetch(form.action, { method: "POST", body });
       const text = await answer.text(), page = new DOMParser().parseFromString(text, "text/html");
-      if (!answer.ok) { say(`Not stored: ${page.querySelector("[role=alert]")?.textContent ?? answer.status} The answer stays here.`); return; }
-      const kind = body.get("kind");
+      if (!answer.ok) {
+        waiting.length = 0;
+        say(`Not stored: ${page.querySelector("[role=alert]")?.textContent ?? answer.status} The answer stays here.`);
+        return;
+      }
       document.querySelector("main").replaceWith(page.querySelector("main"));
       document.title = page.title;
       history.replaceState(null, "", answer.url);
-      begin(at, kind === "noted" ? 0 : 1);
+      begin(at, item && body.get("kind") !== "noted" ? 1 : 0);
     } catch {
+      waiting.length = 0;
       say("Not stored: the server does not answer. The answer stays here; press the key again when it runs.");
     } finally {
       sending = false;
     }
+    while (waiting.length && !sending) {
+      const target = document.activeElement ?? document.body;
+      target.dispatchEvent(new KeyboardEvent("keydown", { key: waiting.shift(), bubbles: true, cancelable: true }));
+    }
   });
 
-  function begin(at, step) {
+  function begin(at, step) {  // at the document that an undo leads to, else after the one that was answered
     shown = performance.now();
     hidden = 0;
     const all = items(), place = all.findIndex((one) => one.id === at);
-    if (place >= 0) {
-      const next = all[Math.min(all.length - 1, place + step)];
+    const led = all.find((one) => one.matches("[data-at]"));
+    const next = led ?? all[Math.min(all.length - 1, place + step)];
+    if (led || place >= 0) {
       next.focus();
+      mark(next);
       next.scrollIntoView({ block: "nearest" });
     } else {
       window.scrollTo(0, 0);
-      (all[0] ?? document.querySelector("[data-document]"))?.focus({ preventScroll: true });
+      const first = all.find((one) => !one.matches(".weir-done")) ?? all[0];
+      mark(first);
+      (first ?? document.querySelector("[data-document]"))?.focus({ preventScroll: !first || first === all[0] });
     }
   }
   if (root()) begin();

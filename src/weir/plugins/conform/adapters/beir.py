@@ -21,7 +21,7 @@ CUSTOM = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the mean at this cut-off, with its defaults."""
+    """Return {"mean": the tool's mean at this cut-off, "decimals": 5}, with its defaults; None if it has none."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

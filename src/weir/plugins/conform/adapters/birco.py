@@ -51,7 +51,7 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the program's mean as a share of 1; raises RuntimeError if there is none."""
+    """Return {"mean": the program's mean as a share of 1}; raises RuntimeError if there is none."""
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
@@ -80,7 +80,8 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program's evaluation folder into a temporary one, which is removed at exit, and enter it."""
+    """Copy the program's evaluation folder into a temporary folder, removed at exit, and enter it; return the
+    path."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)

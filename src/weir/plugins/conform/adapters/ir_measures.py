@@ -42,7 +42,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {"RBP": {"rel": 1, "p": 0.8}, "IPrec": {"r
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the aggregate of calc, and its values by query."""
+    """Return {"mean": the aggregate of calc, "per_query": its values by query}."""
     own = measure_object(measure)
     if own is None or not irm.DefaultPipeline.supports(own):
         return None

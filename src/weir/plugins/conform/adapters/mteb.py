@@ -23,7 +23,7 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the mean at this cut-off; all but MRR and capped recall are rounded to five decimals."""
+    """Return {"mean": the mean at this cut-off, "decimals": 5}; MRR and capped recall are not rounded."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

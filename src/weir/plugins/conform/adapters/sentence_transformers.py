@@ -23,7 +23,7 @@ EVERYTHING = 1_000_000
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a measure's mean over the queries by compute_metrics; None if it has no such measure."""
+    """Return {"mean": a measure's mean, from the tool's compute_metrics}; None if it has no such measure."""
     name = NAMES.get(measure["measure"])
     if name is None or measure["settings"] or measure["condensed"]:
         return None

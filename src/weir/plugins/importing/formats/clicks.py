@@ -1,8 +1,9 @@
-"""Read logs of clicks: tables of counts, searches with clicked results, events of UBI."""
+"""Readers of logs of clicks: tables of counts, searches with clicked results, events of UBI."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import numpy as np
 from weir.errors import BadValue
 from weir.plugins.importing.cells import grade_value, identifier, is_identifier, number, plain_text
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
-from weir.plugins.importing.contents import Contents, click_columns, roles_of
+from weir.plugins.importing.contents import Contents, click_columns, refuse_collections, roles_of
 from weir.plugins.importing.items import (
     Choices,
     FileRemark,
@@ -22,6 +23,7 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Refused,
     Used,
     value_at,
@@ -35,8 +37,6 @@ _ROLES = ("query", "query_id", "doc", "clicks", "clicked", "impressions", "rank"
 
 @dataclass
 class _Impressions:
-    """Numbered pairs of query and document, and rows (pair, position or 0, clicks, impressions)."""
-
     pairs: dict[tuple[ItemKey, str], int] = field(default_factory=dict)
     where: list[str] = field(default_factory=list)
     rows: list[tuple[int, int, float, float]] = field(default_factory=list)
@@ -79,14 +79,9 @@ class _Impressions:
             "intervals in clicks/"
         )
         if few:
-            yield FileRemark(
-                f"{few:,} of {len(shares):,} pairs were shown fewer than {choices.impressions} times and are left out "
-                "(`impressions`)"
-            )
+            yield LeftOut(f"pairs shown fewer than {choices.impressions} times, `impressions`", few)
         if unclickable := sum(not share.expected for share in shares):
-            yield FileRemark(
-                f"{unclickable:,} pairs were shown only where nothing is ever clicked, and are left out"
-            )
+            yield LeftOut("pairs shown only where nothing is ever clicked", unclickable)
 
 
 def _columns(contents: Contents) -> dict[str, str]:
@@ -107,9 +102,9 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read a table with a row for each query, document and perhaps position, or for each impression.
+    """Yield a table with a row for each query, document and perhaps position, or for each impression.
 
-    Raises BadValue for a table without clicks or impressions.
+    Steps raise BadValue for a table without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -127,6 +122,8 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     yield from (Used(role, column) for role, column in roles.items())
     texts = [plain_text(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
+    unranked = {role: name for role, name in roles.items() if role != "rank"}
+    refuse_collections(contents.path, contents.rows, unranked)
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []
     for row, text in zip(contents.rows, texts, strict=True):
         doc = identifier(row.fields.get(roles["doc"]))
@@ -139,7 +136,8 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
         if not doc or query == ItemKey():
             yield Refused(row.where, "no query" if doc else "no document")
         elif clicks is None or impressions is None:
-            yield Refused(row.where, "clicks or impressions are not a whole number from 0")
+            expected = "a whole number from 0 without marks between thousands"
+            yield Refused(row.where, f"clicks or impressions are not {expected}")
         elif position is None or not 0 <= position < POSITION_LIMIT:
             yield Refused(row.where, f"the position is not a number from 0 to {POSITION_LIMIT:,}")
         elif clicks > impressions:
@@ -154,6 +152,8 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
         )
     elif from_zero:
         yield FileRemark("positions begin at 0 and are counted from 1")
+    if never := sum(not impressions for *_, impressions in rows):
+        yield LeftOut("rows of documents that were never shown", never)
     log = _Impressions()
     for query, doc, where, position, clicks, impressions in rows:
         if impressions:
@@ -162,7 +162,12 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
     yield from log.judgments(choices, contents.path)
 
 
+_GROUPED = re.compile(r"\s*\d{1,3}([.,]\d{3})+\s*")
+
+
 def _count(value: object) -> float | None:
+    if isinstance(value, str) and _GROUPED.fullmatch(value):
+        return None  # 1.000 may be a thousand
     count = number(grade_value(value))
     return count if count is not None and count >= 0 and count.is_integer() else None
 
@@ -181,7 +186,7 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read the log format of the clickmodels project: each result of a search is an impression at its place."""
+    """Yield the log format of the clickmodels project: each result of a search is an impression at its place."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:
@@ -219,7 +224,10 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read impressions and clicks by query text, a document once for each search; raises BadValue without either."""
+    """Yield impressions and clicks by query text, a document once for each search.
+
+    Steps raise BadValue without either.
+    """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:
         raise BadValue(
@@ -252,9 +260,7 @@ def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
         else:
             impressions.setdefault((search, doc), (position, row.where))
     if unseen := len(clicks - impressions.keys()):
-        yield FileRemark(
-            f"{unseen} clicks on documents without an impression in the same search are left out"
-        )
+        yield LeftOut("clicks on documents without an impression in the same search", unseen)
     first = min((position for position, _ in impressions.values()), default=0.0)
     log = _Impressions()
     for (search, doc), (position, where) in impressions.items():

@@ -1,4 +1,4 @@
-"""Read evaluation files of search engines and Quepid, and retrieval spans of traces."""
+"""Readers of evaluation files of search engines and Quepid, and retrieval spans of traces."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Ranking,
     Refused,
     Used,
@@ -49,7 +50,7 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries and judgments; a document is `_id`, or `_index/_id` if the request rates several indexes."""
+    """Yield queries and judgments; a document is `_id`, or `_index/_id` if the request rates several indexes."""
     requests = objects(contents.value, "requests")
     indexes = {plain_text(one.get("_index")) for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
@@ -72,7 +73,7 @@ def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def document_key(hit: Mapping[str, Any], indexes: set[str]) -> ItemKey:
-    """Return the document of a hit: `_id`, or `_index/_id` if there are several indexes."""
+    """Return the key of a hit's document: `_id`, or `_index/_id` if there are several indexes."""
     name = identifier(hit.get("_id"))
     return ItemKey(f"{plain_text(hit.get('_index'))}/{name}" if len(indexes) > 1 and name else name)
 
@@ -100,7 +101,7 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read the top of a run, and judgments of the hits that have a rating."""
+    """Yield the top of a run, and judgments of the hits that have a rating."""
     details = table_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")
@@ -179,7 +180,7 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read rankings without scores, one run for each search configuration."""
+    """Yield rankings without scores, one run for each search configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {plain_text(one.get('id'))}", one.get("documentIds")
         key = text_key(one.get("searchText")) if isinstance(names, list) else ItemKey()
@@ -189,7 +190,6 @@ def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]]]:
-    """Return (topic and name, group) of every group; files may omit both levels."""
     topics = objects(contents.value, "topics") or [table_at(contents.value)]
     return [
         ({"topic": plain_text(topic.get("description")), "group": plain_text(group.get("name"))}, group)
@@ -206,7 +206,7 @@ def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]
     when("relevant_documents of groups of queries", _rre_groups),
 )
 def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with topic and group; each query of a group has the group's judgments."""
+    """Yield queries with topic and group; each query of a group has the group's judgments."""
     for n, (names, group) in enumerate(_rre_groups(contents), 1):
         grades: list[tuple[ItemKey, object]] = []
         for name, inner in group["relevant_documents"].items():
@@ -242,7 +242,7 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries, identified by their text, with information need, notes and judgments."""
+    """Yield queries, identified by their text, with information need, notes and judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
         key = text_key(query.get("query_text"))
@@ -273,7 +273,7 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries and the judgments of every judge; queries are identified by their text, and a remark counts
+    """Yield queries and the judgments of every judge; queries are identified by their text, and a remark counts
     unrateable pairs."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
@@ -283,7 +283,7 @@ def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from query_items(key, f"pair {n}", "no query_text", _about(pair), grades)
         unrateable += (len(judgments) - len(ratings)) * bool(key.text)
     if unrateable:
-        yield FileRemark(f"skipped {unrateable} judgments that say 'unrateable' or 'later'")
+        yield LeftOut("judgments that say 'unrateable' or 'later'", unrateable)
 
 
 def _book_table(contents: Contents) -> str:
@@ -320,7 +320,7 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with Quepid's identifiers, rankings without scores, and ratings if there are any."""
+    """Yield queries with Quepid's identifiers, rankings without scores, and ratings if there are any."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         key = ItemKey(identifier(query.get("query_id")), plain_text(query.get("query_text")))
@@ -397,7 +397,7 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each retrieval span; a document without an identifier is identified by its text."""
+    """Yield a ranking from each retrieval span; a document without an identifier is identified by its text."""
     others: Counter[str] = Counter()
     for where, attributes in _spans(contents):
         if not _is_retrieval(attributes):
@@ -412,7 +412,10 @@ def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
             )
         docs = _retrieved(attributes)
         keys = [
-            ItemKey(identifier(one.get("id")), plain_text(one.get("content", one.get("page_content"))))
+            ItemKey(
+                identifier(one.get("id")),
+                plain_text(one.get("content" if "content" in one else "page_content")),
+            )
             for one in docs
         ]
         if text and not all(key.id or key.text for key in keys):
@@ -426,9 +429,7 @@ def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
         ]
         missing = "no text of the query; let the instrumentation record it"
         yield from query_items(ItemKey(text=text), where, missing, docs=keys, scores=scores)
-    if others:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        yield FileRemark(f"skipped spans that are no retrieval: {kinds}")
+    yield from (LeftOut(f"spans of kind {kind}", count) for kind, count in sorted(others.items()))
 
 
 def _json(value: object) -> Any:  # noqa: ANN401  JSON holds anything
@@ -465,7 +466,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking for each span, in order of position; the text (`reference`) identifies a document."""
+    """Yield a ranking for each span, in order of position; the text (`reference`) identifies a document."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):

@@ -1,4 +1,4 @@
-"""Read files of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
+"""Readers of files of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
     Document,
-    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Refused,
     Used,
     id_key,
@@ -70,9 +70,8 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with answers, judgments and a run, by identifiers or else by texts, whose identifiers are made
-    from them.
-    """
+    """Yield queries with answers, judgments and a run. Without identifiers, documents are identified by their
+    texts."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
@@ -81,7 +80,7 @@ def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _question(row: TableRow) -> tuple[ItemKey, str, dict[str, str]]:
-    question = row.fields.get("user_input", row.fields.get("question"))
+    question = row.fields.get("user_input" if "user_input" in row.fields else "question")
     missing = "a conversation instead of a question" if question else "no user_input"
     return text_key(question), missing, _answer(text_of(row.fields, *_ANSWERS))
 
@@ -97,7 +96,9 @@ def _sample_by_id(row: TableRow) -> Iterator[Item]:
 def _sample_by_text(row: TableRow) -> Iterator[Item]:
     key, missing, answer = _question(row)
     relevant = _context_keys(row.fields.get("reference_contexts"))
-    returned = _context_keys(row.fields.get("retrieved_contexts", row.fields.get("contexts")))
+    returned = _context_keys(
+        row.fields.get("retrieved_contexts" if "retrieved_contexts" in row.fields else "contexts")
+    )
     grades = [(doc, 1) for doc in relevant]
     yield from query_items(key, row.where, missing, {**row.fields.rest(), **answer}, grades, returned or None)
 
@@ -114,7 +115,8 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries and answers; the texts of `context` are relevant, the texts of `retrieval_context` were returned."""
+    """Yield queries and answers; the texts of `context` are relevant, the texts of `retrieval_context` were
+    returned."""
     yield Used("relevant", "context")
     yield Used("retrieved", "retrieval_context")
     for row in contents.rows:
@@ -144,14 +146,14 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
     when("retrieverSpans", _retriever_spans),
 )
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each retriever span; a span whose output has no documents is refused."""
+    """Yield a ranking from each retriever span; a span whose output has no documents is refused."""
     for n, span in enumerate(_retriever_spans(contents), 1):
         where, key, docs = f"retriever span {n}", text_key(span.get("input")), []
         output = span["output"] if isinstance(span.get("output"), list) else []
         for one in output:
             if isinstance(one, dict):
                 name = text_of(one, "id", "doc_id", "document_id")
-                docs.append(ItemKey(name, plain_text(one.get("text", one.get("content")))))
+                docs.append(ItemKey(name, plain_text(one.get("text" if "text" in one else "content"))))
             else:
                 docs.append(ItemKey() if plain_text(one) == "[object Object]" else text_key(one))
         if key.text and (not docs or ItemKey() in docs):
@@ -181,7 +183,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each retrieval event; contexts are texts, whose identifiers are made from them."""
+    """Yield a ranking from each retrieval event; contexts are texts, whose identifiers are made from them."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event.get(f"{_PATH}retrieval.query_text"))
@@ -195,7 +197,7 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
             continue
         yield from query_items(key, where, "no query", docs=contexts or None)
     if others:
-        yield FileRemark(f"skipped events that are no retrieval: {others}")
+        yield LeftOut("events that are no retrieval", others)
 
 
 @reader(
@@ -234,7 +236,7 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     when("examples with reference_contexts", _examples),
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with reference answers, and judgments by the texts of reference contexts."""
+    """Yield queries with reference answers, and judgments by the texts of reference contexts."""
     for n, one in enumerate(_examples(contents), 1):
         answer = _answer(plain_text(one.get("reference_answer")))
         grades = [(doc, 1) for doc in _context_keys(one["reference_contexts"])]

@@ -1,4 +1,4 @@
-"""Read golden sets and tables: rows with named fields, in no particular tool's format."""
+"""Readers of golden sets and tables: rows with named fields, in no particular tool's format."""
 
 from __future__ import annotations
 
@@ -22,9 +22,18 @@ from weir.plugins.importing.cells import (
     listed,
     number,
     plain_text,
-    spelled,
+    refuse_no_identifier,
 )
-from weir.plugins.importing.contents import Contents, TableRow, is_text, kind_of_values, names_texts, roles_of
+from weir.plugins.importing.contents import (
+    Contents,
+    TableRow,
+    is_text,
+    kind_of_values,
+    names_texts,
+    part_columns,
+    refuse_collections,
+    roles_of,
+)
 from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
     ByWords,
@@ -57,7 +66,7 @@ _SEVERAL = re.compile(r"\s[|;/•]\s|\n|<br ?/?>|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+
 _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
-def looks_like_several(name: str) -> bool:
+def _looks_like_several(name: str) -> bool:
     """Return True if a cell holds several identifiers: with separators, or alike except for numbers, as in d7 d8.
 
     Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
@@ -75,8 +84,6 @@ def looks_like_several(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Layout:
-    """The fields of a record that hold the query, the document, the grade and so on."""
-
     roles: Mapping[str, str]
     words: Mapping[str, str] = field(default_factory=dict)
     """Field of words -> the part of a document that is searched."""
@@ -91,7 +98,10 @@ class _Layout:
         return row.fields.get(self.roles[role]) if role in self.roles else None
 
     def text_of_role(self, row: TableRow, role: str) -> str:
-        return plain_text(self.of(row, role))
+        return row.fields.text(self.roles[role]) if role in self.roles else ""
+
+    def number_of_role(self, row: TableRow, role: str) -> float | None:
+        return row.fields.number(self.roles[role]) if role in self.roles else None
 
     def query(self, row: TableRow) -> ItemKey:
         text = self.text_of_role(row, "query")
@@ -206,7 +216,7 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
         roles["doc"] = roles.pop("text")  # a query beside the text of a document
     if "retrieved" in contents.roles and kind("retrieved") == "name" and "doc" not in roles:
         roles["doc"] = roles.pop("retrieved")  # a row for each document
-    if "score" in roles or "rank" in roles:
+    if "score" in roles:
         roles.pop("distance", None)
     elif "distance" in roles:
         roles["score"] = roles.pop("distance")
@@ -239,13 +249,13 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries, judgments and rankings by the names of fields."""
+    """Yield queries, judgments and rankings by the names of fields."""
     yield from _rows(contents, _meaning)
 
 
 @reader("qrels", "judgments, a row for each")
 def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read judgments from named fields, or from lines of three or four columns."""
+    """Yield judgments from named fields, or from lines of three or four columns."""
     if contents.shape == "lines":
         yield from qrels_lines(contents)
     else:
@@ -254,7 +264,7 @@ def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run", "rankings, a row for each document")
 def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read rankings from named fields, or from TREC's lines."""
+    """Yield rankings from named fields, or from TREC's lines."""
     if contents.shape == "lines":
         yield from run_lines(contents)
     else:
@@ -263,7 +273,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read rankings by rank from named fields, from lines of three columns, or from TREC's lines."""
+    """Yield rankings by rank from named fields, from lines of three columns, or from TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -279,7 +289,7 @@ def _promptfoo(contents: Contents) -> str:
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries from variables, and judgments if a variable names documents; assertions are ignored."""
+    """Yield queries from variables, and judgments if a variable names documents; assertions are ignored."""
     yield FileRemark("assertions are about answers, and were ignored")
     yield from _rows(contents, _meaning)
 
@@ -301,12 +311,26 @@ def _rows(
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
+    odd = dict(_odd_identifiers(layout, rows))
+    yield from (Refused(where, reason) for where, reason in odd.items())
+    rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
+    refuse_collections(contents.path, known, layout.roles)
     items = list(read(layout, known))  # before the queries: what it leaves is their metadata
     refused = {item.where for item in items if isinstance(item, Refused)}
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
     yield from _queries(layout, [row for row in rows if row.where not in refused])
     yield from items
+
+
+def _odd_identifiers(layout: _Layout, rows: list[TableRow]) -> Iterator[tuple[str, str]]:
+    names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
+    for row in rows:
+        try:
+            for name in names:
+                refuse_no_identifier(name, dict.get(row.fields, name))
+        except ValueError as error:
+            yield row.where, str(error)
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
@@ -320,9 +344,13 @@ def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
     }
     if not others:
         return "queries alone"
-    open_names, role = ", ".join(list(others)[:8]), "retrieved" if ranked else "relevant"
-    name = next(iter(sorted(ranked)), "NAME")
-    return f"queries alone; if one of {open_names} names documents, say so: `columns='{role}={name}'`"
+    open_names, said = (
+        ", ".join(list(others)[:8]),
+        f"`columns='retrieved={next(iter(sorted(ranked)), 'NAME')}'`",
+    )
+    if not ranked:
+        said = f"`columns='relevant=NAME'`, or {said} where a system returned them"
+    return f"queries alone; if one of {open_names} names documents, say so: {said}"
 
 
 def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
@@ -332,7 +360,7 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     if roles["doc"] == layout.chosen.get("retrieved"):
         return _returned
     if "grade" in roles and "rank" in roles and "score" not in roles and "grade" not in layout.chosen:
-        grades = [number(layout.of(row, "grade")) for row in rows]
+        grades = [layout.number_of_role(row, "grade") for row in rows]
         if any(grade is not None and not grade.is_integer() for grade in grades):
             name = roles["grade"]
             raise BadValue(
@@ -352,7 +380,7 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
     # The file's name says whether a score is a grade, else fractions do.
     if contents.says("qrels", "qrel", "judgments"):
         return _judged
-    values = [number(layout.of(row, "score")) for row in rows]
+    values = [layout.number_of_role(row, "score") for row in rows]
     given = [value for value in values if value is not None]
     distances = of_role([roles["score"]], "distance")
     if (
@@ -372,7 +400,6 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     queries: dict[ItemKey, list[tuple[TableRow, dict[str, Any], bool]]] = {}
     apart = {*layout.roles.values(), *layout.words, ""}
-    unanswerable_rows = 0
     for row in rows:
         key = layout.query(row)
         if key == ItemKey():
@@ -380,8 +407,9 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             continue
         unanswerable = _is_unanswerable(layout, row)
         more = row.fields.rest(apart)
-        if answer := layout.text_of_role(row, "answer"):
-            more["answer"] = answer
+        answer = layout.of(row, "answer")
+        if has_value(answer):
+            more["answer"] = answer if isinstance(answer, (list, dict)) else plain_text(answer)
         try:
             lists = {role: _pool(layout, row, role) for role in ("excluded", "candidates")}
         except ValueError as error:
@@ -392,9 +420,8 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
             for doc in docs:
                 yield from doc.document(row.where)
         queries.setdefault(key, []).append((row, more, unanswerable))
-        unanswerable_rows += unanswerable
-    if queries and unanswerable_rows == len(rows) and "relevant" in layout.roles:
-        name = layout.roles["relevant"]
+    name = layout.roles.get("relevant", "")
+    if queries and name and not any(has_value(dict.get(row.fields, name)) for row in rows):
         raise BadValue(
             f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
         )
@@ -416,13 +443,11 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 
 def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
-    value = layout.of(row, role)
-    members = spelled(value) if isinstance(value, str) else None
-    value = value if members is None else members
+    value = row.fields.opened(layout.roles.get(role, ""))
     listing = value if isinstance(value, list) else [value] if has_value(value) else []
     docs = [one for one in listing if isinstance(one, (dict, list)) or not _names_nothing(one)]
     found = [member for member in (member_of(one, layout.chosen) for one in docs) if member and member.key.id]
-    several = listing == [value] and found and looks_like_several(found[0].key.id)
+    several = listing == [value] and found and _looks_like_several(found[0].key.id)
     if len(found) < len(docs) or several:
         raise ValueError(f"'{str(value)[:60]}' in '{layout.roles[role]}' is no list of documents")
     return found
@@ -437,24 +462,27 @@ def _is_unanswerable(layout: _Layout, row: TableRow) -> bool:
 
 
 def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    silent_rows = 0
+    silent_rows, systems = 0, _system_columns(layout, rows) if "retrieved" in layout.roles else []
     for row in rows:
         items = read_whole(row, partial(_relevant, layout)) + read_whole(
             row, partial(_by_words_of_row, layout)
         )
         silent_rows += not any(isinstance(item, (Judgment, ByWords, Refused)) for item in items)
         if "retrieved" in layout.roles:
-            items += read_whole(row, partial(_listed_ranking, layout))
-        split, origin = layout.source(row)
+            run = " ".join(row.fields.text(name) for name in systems)
+            items += read_whole(row, partial(_listed_ranking, layout, run))
+        judged = any(isinstance(item, Judgment) for item in items)
+        split, origin = layout.source(row) if judged else ("", "")
         for item in items:
             yield replace(item, split=split, origin=origin) if isinstance(item, Judgment) else item
     if silent_rows and "relevant" in layout.roles:
         yield FileRemark(f"{counted(silent_rows, 'row names', 'rows name')} no relevant document")
 
 
-def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    name, members = layout.roles["retrieved"], listed(layout.of(row, "retrieved"))
-    if members is None:
+def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
+    name = layout.roles["retrieved"]
+    members = row.fields.opened(name)
+    if not isinstance(members, list):
         raise ValueError(f"no list in '{name}'")
     docs = [member_of(one, layout.chosen) for one in members]
     ranked = [one for one in docs if one is not None]
@@ -463,9 +491,7 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     told = [one.grade for one in ranked if one.grade not in (None, "")]
     judged = any(map(is_grade, told))
     if told and not judged:
-        yield FileRemark(
-            f"words such as '{plain_text(told[0])[:40]}' beside documents in '{name}' are no grades, and left out"
-        )
+        yield LeftOut(f"words beside documents in {name}, which are no grades", len(told))
     numbers = [number(one.grade) for one in ranked if one.score is None]
     if judged and "grade" not in layout.chosen and any(n is not None and not n.is_integer() for n in numbers):
         raise ValueError(
@@ -480,17 +506,29 @@ def _listed_ranking(layout: _Layout, row: TableRow) -> Iterator[Item]:
     beside = listed(dict.get(row.fields, layout.roles.get("score", "")))
     if beside is not None and len(beside) == len(ranked):
         row.fields.take(layout.roles["score"])
-        scores = list(map(number, beside))
-    yield ranking_item(layout.query(row), [one.key for one in ranked], row.where, scores)
+        numbers = list(map(number, beside))
+        yield from _of_distances(layout.roles["score"])
+        sign = _sign(layout.roles["score"])
+        scores = [None if value is None else sign * value for value in numbers]
+    yield ranking_item(layout.query(row), [one.key for one in ranked], row.where, scores, run)
+
+
+def _sign(column: str) -> float:
+    """Return -1 for a column of distances, of which less is better, else 1."""
+    return -1.0 if of_role([column], "distance") else 1.0
+
+
+def _of_distances(column: str) -> Iterator[FileRemark]:
+    if _sign(column) < 0:
+        yield FileRemark(f"'{column}' is a distance, of which less is better: the scores are its negative")
 
 
 def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    key, value = layout.query(row), layout.of(row, "relevant")
+    key, value = layout.query(row), row.fields.opened(layout.roles.get("relevant", ""))
+    if not has_value(value):
+        return
     grade = layout.of(row, "grade") if "grade" in layout.roles else 1
     grade = "" if grade is None else grade  # a blank grade is refused
-    if isinstance(value, str):
-        members = spelled(value)
-        value = value if members is None else members
     if isinstance(value, Cells) and not _is_graded(value):
         value = [value]
     if isinstance(value, dict):
@@ -510,7 +548,7 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
                 yield from _one(
                     layout, key, row, one, own.get(identifier(one), "") if isinstance(own, dict) else own
                 )
-    elif not layout.by_text and looks_like_several(plain_text(value)):
+    elif not layout.by_text and _looks_like_several(plain_text(value)):
         shown = " ".join(plain_text(value).split())[:60]
         yield Refused(
             row.where, f"'{shown}' looks like several documents in one cell; write them as a JSON list"
@@ -524,6 +562,8 @@ def _is_graded(value: Cells) -> bool:
 
 
 def _by_words_of_row(layout: _Layout, row: TableRow) -> Iterator[Item]:
+    if not layout.words:
+        return
     grade = layout.of(row, "grade") if "grade" in layout.roles else 1
     found = _by_words(layout.query(row), row.where, row.fields, layout.words, grade)
     yield from (one for one in found if one.words)
@@ -569,6 +609,7 @@ def _names_nothing(doc: object) -> bool:
 def _one(layout: _Layout, key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
     if _names_nothing(doc):
         return
+    refuse_no_identifier(layout.roles["relevant"], doc)
     name = plain_text(doc) if layout.by_text else identifier(doc)
     if layout.by_text:
         yield Document(ItemKey("", name), row.where)
@@ -614,41 +655,58 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     role = by or next((role for role in ("score", "rank") if role in layout.roles), "")
     if not role:
         yield FileRemark("neither scores nor ranks: the order of the rows is the ranking")
-    sign = 1.0
-    if role == "score" and of_role([layout.roles[role]], "distance"):
-        sign = -1.0
-        yield FileRemark(
-            f"'{layout.roles[role]}' is a distance, of which less is better: the scores are its negative"
-        )
-    column = next((one for row in rows[:1] for one in row.fields if fold(one) in field_names().runs), "")
-    at_ranks = {(layout.query(row), layout.text_of_role(row, "rank")) for row in rows}
+    scored = role == "score"
+    sign = _sign(layout.roles[role]) if scored else 1.0
+    if sign < 0:
+        yield from _of_distances(layout.roles[role])
+        role = "rank" if "rank" in layout.roles else role  # some engines call a similarity so
+    at_ranks = {
+        (layout.query(row), plain_text(dict.get(row.fields, layout.roles.get("rank", "")))) for row in rows
+    }
     # Rows of several systems, unless ranks go on from one to the other.
-    several = len({plain_text(dict.get(row.fields, column)) for row in rows}) > 1
-    several = several and not ("rank" in layout.roles and len(at_ranks) == len(rows))
+    several = not ("rank" in layout.roles and len(at_ranks) == len(rows))
+    systems = _system_columns(layout, rows) if several else []
     rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
-        value = number(layout.of(row, role)) if role else float(position)
+        value = layout.number_of_role(row, role) if role else float(position)
         if layout.doc(row) == ItemKey():
             yield Refused(row.where, "no document")
         elif value is None:
             yield Refused(row.where, f"no number in '{layout.roles[role]}'")
         else:
-            run = plain_text(row.fields.get(column)) if several else ""
-            rankings.setdefault((run, layout.query(row)), []).append((sign * value, row))
+            run = " ".join(row.fields.text(name) for name in systems)
+            rankings.setdefault((run, layout.query(row)), []).append((value, row))
             yield from layout.document(row)
     for (run, key), ranked in rankings.items():
         if role != "score":
             ranked.sort(key=lambda one: one[0])
         docs = tuple(layout.doc(row) for _, row in ranked)
-        scores = tuple(value for value, _ in ranked) if role == "score" else ()
-        places = [number(layout.of(row, "rank")) for _, row in ranked]
+        numbers = [layout.number_of_role(row, "score") for _, row in ranked] if scored else [None]
+        scores = tuple(sign * value for value in numbers if value is not None) if None not in numbers else ()
+        places = [layout.number_of_role(row, "rank") for _, row in ranked]
         ranks = (
             tuple(math.nan if place is None else place for place in places) if "rank" in layout.roles else ()
         )
         yield Ranking(key, docs, ranked[0][1].where, scores, run, ordered=role != "score", ranks=ranks)
 
 
+def _system_columns(layout: _Layout, rows: list[TableRow]) -> list[str]:
+    return [
+        name
+        for name in part_columns(rows, "system", {*layout.roles.values(), *layout.words})
+        if len({plain_text(dict.get(row.fields, name)) for row in rows}) > 1
+    ]
+
+
 def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
-    yield from _judged(layout, [row for row in rows if layout.text_of_role(row, "grade")])
     role = "score" if "score" in layout.roles else "rank"
-    yield from _returned(layout, [row for row in rows if layout.text_of_role(row, role)])
+
+    def having(one: str) -> list[TableRow]:
+        return [row for row in rows if plain_text(dict.get(row.fields, layout.roles[one]))]
+
+    judged, returned = having("grade"), having(role)
+    yield from _judged(layout, judged)
+    yield from _returned(layout, returned)
+    places = {row.where for row in (*judged, *returned)}
+    if count := sum(row.where not in places and layout.doc(row) != ItemKey() for row in rows):
+        yield LeftOut(f"rows without a grade and a {role}", count)

@@ -1,4 +1,4 @@
-"""Read collections in the layouts of the Hugging Face hub, ESCI and BIRCO."""
+"""Readers of collections in the layouts of the Hugging Face hub, ESCI and BIRCO."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Any
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, of_role, usual
 from weir.files.json_files import is_birco_set
-from weir.plugins.importing.cells import Cells, has_value, identifier, listed, plain_text, spelled
+from weir.plugins.importing.cells import (
+    Cells,
+    has_value,
+    identifier,
+    listed,
+    one_of,
+    plain_text,
+    refuse_no_identifier,
+    spelled,
+)
 from weir.plugins.importing.contents import (
     Contents,
     TableRow,
@@ -94,7 +103,7 @@ def _texts_by_id(contents: Contents) -> str:
 
 @reader("beir", "queries or documents with identifiers and texts", _texts_by_id, by_row=True)
 def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read queries or documents, depending on the fields or the file's name."""
+    """Yield queries or documents, depending on the fields or the file's name."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
 
 
@@ -119,7 +128,7 @@ def _unpacked(data: object) -> Cells | None:
 
 @reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
 def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read documents with their metadata; one without an identifier gets one made from its text."""
+    """Yield documents with their metadata; one without an identifier gets one made from its text."""
     rows = tuple(_dumped(contents))
     columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
     yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
@@ -132,13 +141,13 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from two_columns(contents, documents=False)
         return
     name, _others = identifier_column(contents, "query_id", role="query_id")
-    columns = [column for column in contents.columns if column != name]
-    text = contents.roles.get("query") or next(
-        (found[0] for role in ("query", "text", "title") if (found := of_role(columns, role))), ""
+    text = next(
+        (found for role in ("query", "text", "title") if (found := _column(contents, role, name))), ""
     )
     yield from (Used(role, column) for role, column in (("query_id", name), ("query", text)) if column)
     for row in contents.rows:
         try:
+            refuse_no_identifier(name, row.fields.get(name))
             key = ItemKey(identifier(row.fields.get(name)), _text(text, row.fields.get(text)))
         except ValueError as error:
             yield Refused(row.where, str(error))
@@ -151,7 +160,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read documents with their metadata, without vectors; one without an identifier gets one made from its text."""
+    """Yield documents with their metadata, without vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -161,7 +170,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
             f"{name} identifies the documents; kept as metadata, since values repeat: {', '.join(others)}"
         )
     text = text_column(contents, name)
-    title = contents.roles.get("title") or next(iter(of_role(contents.columns, "title")), "")
+    title = _column(contents, "title", name)
     found = (("doc", name), ("text", text), ("title", title))
     yield from (Used(role, column) for role, column in found if column)
     texts = [] if "text" in contents.roles else usual(contents.columns, "text")
@@ -171,6 +180,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
         values = [row.fields.get(column) for column in (text, title)]
         joined += any(isinstance(value, list) for value in values)
         try:
+            refuse_no_identifier(name, row.fields.get(name))
             body, head = map(_text, (text, title), values)
         except ValueError as error:
             yield Refused(row.where, str(error))
@@ -189,6 +199,16 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
 
 
+def _column(contents: Contents, role: str, used: str) -> str:
+    if role in contents.roles:
+        return contents.roles[role]
+    found = of_role([column for column in contents.columns if column != used], role)
+    filled = [one for one in found if any(has_value(dict.get(row.fields, one)) for row in contents.rows)]
+    if len(filled) > 1:
+        one_of(role, filled)
+    return next(iter(filled or found), "")
+
+
 def _text(column: str, value: object) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = "\n\n".join(value)
@@ -201,7 +221,10 @@ def _text(column: str, value: object) -> str:
 def _metadata(row: TableRow) -> dict[str, Any]:
     inner = row.fields.get("metadata")
     own = dict(inner) if isinstance(inner, dict) else {"metadata": inner} if has_value(inner) else {}
-    return {**row.fields.rest(), **own}
+    fields = row.fields.rest()
+    return fields | {
+        f"metadata.{name}" if fields.get(name, value) != value else name: value for name, value in own.items()
+    }
 
 
 def _folded(contents: Contents) -> dict[str, str]:
@@ -221,7 +244,7 @@ def _folded(contents: Contents) -> dict[str, str]:
     by_row=True,
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read judgments; without a column of grades every pair is relevant."""
+    """Yield judgments; without a column of grades every pair is relevant."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
     query_id, document = roles.get("query_id", ""), roles.get("doc", "")
@@ -287,7 +310,8 @@ def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with locale, and judgments by split; a product is locale/identifier if there are several locales."""
+    """Yield queries with locale, and judgments by split; a product is locale/identifier if there are several
+    locales."""
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
     )
@@ -317,7 +341,7 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries whose judged documents, grade 0 included, are their candidates; documents; judgments."""
+    """Yield queries, documents and judgments. A query's candidates are its judged documents, also of grade 0."""
     pools = table_at(contents.value, "qrel")
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in table_at(contents.value, "query").items():

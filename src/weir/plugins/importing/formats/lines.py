@@ -1,17 +1,18 @@
-"""Read lines of unnamed columns, numbers by query and document, and lists by query."""
+"""Readers of lines of unnamed columns, numbers by query and document, and lists by query."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import Any
 
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold
-from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, trec_fault
+from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, second_column, trec_fault
 from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
 from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain_text
@@ -25,6 +26,7 @@ from weir.plugins.importing.items import (
     Item,
     ItemKey,
     Judgment,
+    LeftOut,
     Member,
     Ranking,
     Refused,
@@ -51,10 +53,8 @@ _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
 def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cells]:
-    """Return line number and columns of up to `most` lines (0 for all), without blank lines and comments.
-
-    Lines are cut at tabs if the first has one, at commas of a CSV, else at blanks; `blanks` cuts at both.
-    """
+    if contents.shape != "lines":
+        raise BadValue(f"{contents.path}: its fields have names; expected lines of columns without names")
     if contents.rows and not blanks and "\t" not in contents.text.partition("\n")[0]:
         table = contents.rows[: most or None]
         return [(row.where, [v for n, v in row.fields.items() if n != BEYOND]) for row in table]
@@ -70,12 +70,6 @@ def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cell
         if most and len(rows) >= most:
             break
     return rows
-
-
-def _lines_only(contents: Contents) -> list[Cells]:
-    if contents.shape != "lines":
-        raise BadValue(f"{contents.path}: its fields have names; expected lines of columns without names")
-    return _cells(contents)
 
 
 def _sample(contents: Contents) -> list[list[str]]:
@@ -101,14 +95,8 @@ def _counts(rows: list[list[str]], column: int) -> bool:
 def _rankings(
     rows: list[Cells], widths: Collection[int], expected: str, doc: int, rank: int = 0, score: int = 0
 ) -> Iterator[Item]:
-    """Yield a ranking for each query, sorted by rank if there is such a column; a row of another width yields a
-    Refused.
-
-    widths: allowed numbers of columns.
-    doc, rank, score: their columns, 0 for none.
-    """
     rankings: dict[str, list[tuple[float, str, float]]] = {}
-    more: dict[int, None] = {}
+    more = Counter[int]()
     for where, cells in rows:
         fits = len(cells) in widths
         place = (number(cells[rank]) if rank else 0.0) if fits else None
@@ -117,9 +105,8 @@ def _rankings(
             yield Refused(where, f"found {len(cells)} columns; expected {expected}, with finite numbers")
         else:
             rankings.setdefault(cells[0], []).append((place, cells[doc], value))
-            more |= dict.fromkeys(range(max(doc, rank, score) + 2, len(cells) + 1))
-    if more:
-        yield FileRemark(f"columns left out: {', '.join(map(str, list(more)[:12]))}")
+            more.update(range(max(doc, rank, score) + 2, len(cells) + 1))
+    yield from (LeftOut(f"column {n}", count) for n, count in more.items())
     for query, row in rankings.items():
         row.sort(key=lambda one: one[0])
         scores = tuple(value for _, _, value in row) if score else ()
@@ -138,7 +125,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read rankings by score; like trec_eval, ignore the ranks."""
+    """Yield rankings by score; like trec_eval, ignore the ranks."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -146,7 +133,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Read rankings by score, and refuse lines that `trec_fault` refuses."""
+    """Yield rankings by score, and refuse lines that `trec_fault` refuses."""
     rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     remarks, lines = 0, _cells(contents, blanks=True)
     several = mixed_row((where, c[0], c[5], c[3]) for where, c in lines if len(c) > 5) is not None
@@ -160,7 +147,11 @@ def run_lines(contents: Contents) -> Iterator[Item]:
             rankings.setdefault((run, cells[0]), []).append(row)
             remarks += len(cells) > 6
     if remarks:
-        yield FileRemark(f"remarks after the tag are left out in {remarks} lines")
+        yield LeftOut("remarks after the tag", remarks)
+    tags = dict.fromkeys(cells[5] for _, cells in lines if len(cells) > 5)
+    if not several and tags.keys() - {contents.stem}:
+        shown = ", ".join([*tags][:4]) + ", ..." * (len(tags) > 4)
+        yield FileRemark(f"the run is called {contents.stem}, as its file, not by its tag ({shown})")
     for (run, query), rows in rankings.items():
         docs, ranks, scores = zip(*rows, strict=True)
         keys = tuple(map(ItemKey, docs))
@@ -180,11 +171,12 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Read judgments of (query, 0, document, grade), (query, document, grade) or (query, document), then of grade
+    """Yield judgments of (query, 0, document, grade), (query, document, grade) or (query, document), then of grade
     1.
     """
-    pairs = False
+    pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
+        second.update(cells[1:2] if len(cells) == 4 else ())
         if len(cells) == 2:
             pairs = True
             yield Judgment(ItemKey(cells[0]), ItemKey(cells[1]), 1, where)
@@ -194,6 +186,8 @@ def qrels_lines(contents: Contents) -> Iterator[Item]:
             yield Judgment(ItemKey(cells[0]), ItemKey(cells[-2]), cells[-1], where)
     if pairs:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
+    if lost := second_column(second):
+        yield LeftOut(lost, second.total())
 
 
 def _is_tabbed(contents: Contents) -> bool:
@@ -210,7 +204,7 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read rankings by rank; a fifth column of labels is left out."""
+    """Yield rankings by rank; a fifth column of labels is left out."""
     yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
@@ -227,13 +221,13 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Raise BadValue that asks for `as_kind` or `columns`: the third column may be a rank, grade or score."""
+    """Yield nothing: the first step raises BadValue, which asks whether the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
 
 def rank_lines(contents: Contents) -> Iterator[Item]:
-    """Read rankings by rank; ranks may start anywhere and have gaps."""
+    """Yield rankings by rank; ranks may start anywhere and have gaps."""
     rows = _cells(contents)
     if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
         yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
@@ -244,7 +238,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking for each query, ordered by the third column, the score."""
-    yield from _rankings(_lines_only(contents), (3,), "query, document and score", doc=1, score=2)
+    yield from _rankings(_cells(contents), (3,), "query, document and score", doc=1, score=2)
 
 
 def _excluded(contents: Contents) -> str:
@@ -257,7 +251,7 @@ def _excluded(contents: Contents) -> str:
 def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield each query with the documents that must not be ranked for it, as metadata."""
     excluded: dict[str, list[str]] = {}
-    for where, cells in _lines_only(contents):
+    for where, cells in _cells(contents):
         if len(cells) != 2:
             yield Refused(where, f"found {len(cells)} columns; expected query and document")
         else:
@@ -283,8 +277,8 @@ def _answers(cells: list[str]) -> list[str]:
     ),
 )
 def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries by their text; a document that holds one of the answers is relevant."""
-    for where, cells in _lines_only(contents):
+    """Yield queries by their text; a document that holds one of the answers is relevant."""
+    for where, cells in _cells(contents):
         if answers := _answers(cells):
             query = ItemKey(text=cells[0])
             yield FoundQuery(query, where, {"answers": answers})
@@ -309,13 +303,13 @@ def _two(contents: Contents) -> str:
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
 def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries or documents, depending on the file's name."""
+    """Yield queries or documents, depending on the file's name."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Read identifiers and texts with tabs between."""
-    for where, cells in _lines_only(contents):
+    """Yield identifiers and texts with tabs between."""
+    for where, cells in _cells(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
         else:
@@ -338,7 +332,7 @@ def _topics(contents: Contents) -> str:
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries: the title (or query) is the text; description, question and narrative are metadata."""
+    """Yield queries: the title (or query) is the text; description, question and narrative are metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
     for n, (own, body) in enumerate(topics, 1):
         fields = {
@@ -366,7 +360,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read judgments of documents named in comments, and queries' texts; raises BadValue if every grade is 0."""
+    """Yield judgments of documents named in comments, and queries' texts; steps raise BadValue if every grade is 0."""
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
         raise BadValue(
@@ -387,10 +381,8 @@ def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
             features += bool(row[3].strip())
             remarks += bool(comment[2])
             yield Judgment(ItemKey(row[2]), ItemKey(comment[1]), row[1], f"line {n}")
-    if features:
-        yield FileRemark(f"the features of {features} lines were dropped")
-    if remarks:
-        yield FileRemark(f"what follows the document in the comments of {remarks} lines was dropped")
+    lost = {"features": features, "what follows the document in comments": remarks}
+    yield from (LeftOut(name, count) for name, count in lost.items() if count)
 
 
 # ----------
@@ -428,7 +420,10 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read judgments if the file's name suggests them, else a run if a number is a fraction; else raise BadValue."""
+    """Yield judgments if the file's name suggests them, else a run if a number is a fraction.
+
+    The first step raises BadValue otherwise.
+    """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
         yield from read_nested_qrels(contents, choices)
@@ -457,7 +452,11 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Read a ranking by score for each query of {query: {document: score}}."""
+    """Yield a ranking by score for each query of {query: {document: score}}, and Refused for a score that is no finite
+    number.
+
+    run: name of the run.
+    """
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -472,7 +471,7 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
 @reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
 def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a run for each subset and split, by score."""
+    """Yield a run for each subset and split, by score."""
     name = plain_text(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
     name = name or contents.stem
     subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
@@ -523,7 +522,6 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _is_lists(value: object) -> bool:
-    """Return True if a value is {query: [document, ...]} without keys that name fields."""
     if not isinstance(value, dict) or not any(value.values()):
         return False
     known = field_names().every() | field_names().containers
@@ -551,9 +549,10 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Read a run if the name says so, it is a pickle or a number is a fraction; else judgments if the name says so.
+    """Yield a run if the file's name says so, it is a pickle or a number is a fraction. Else yield judgments,
+    if the name says so.
 
-    Raises BadValue otherwise.
+    Steps raise BadValue otherwise.
     """
     numbers = [one.number for row in _lists(contents).values() for one in row]
     is_run = bool(contents.says("run", "runs", "rank", "ranks")) or is_pickle(contents.path)
@@ -581,13 +580,16 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments; the number beside a document is its grade, 1 without one. A query without documents yields a
-    Refused.
-    """
+    """Yield judgments. The number beside a document is its grade, by default 1. A query without documents is
+    reported as refused."""
     for query, row in _lists(contents).items():
         for one in row:
-            grade = 1 if one.number is None else one.number
             yield from one.document(f"query {query}")
-            yield Judgment(ItemKey(query), one.key, grade, f"query {query}")
+            fraction = one.grade is None and one.score is not None and not one.has_distance
+            try:
+                grade = one.score if fraction else one.relevance()
+                yield Judgment(ItemKey(query), one.key, grade, f"query {query}")
+            except ValueError as error:
+                yield Refused(f"query {query}", str(error))
         if not row:
             yield Refused(f"query {query}", "no relevant document")

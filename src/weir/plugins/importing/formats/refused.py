@@ -19,7 +19,7 @@ _MEASURE_NAME = re.compile(
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format that is refused: its reader raises BadValue with the format's title and the hint."""
+    """Register a format without anything to import: its reader raises BadValue with the title and `instead`."""
 
     @reader(name, title, detect)
     def read_refused(contents: Contents, _: Choices) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""Read results of retrieval tools and search engines: the documents returned for each query, with scores."""
+"""Readers of results of retrieval tools and search engines: the documents returned for each query, with scores."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from weir.plugins.importing.formats.engines import document_key, sources
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
 from weir.plugins.importing.items import (
     Choices,
-    Document,
     FileRemark,
     FoundQuery,
     Item,
     ItemKey,
+    LeftOut,
     Refused,
     Used,
+    member_of,
+    names_document,
     objects,
     ranking_item,
     table_at,
@@ -35,8 +37,6 @@ from weir.plugins.importing.readers import reader, when
 _LISTS = ("ctxs", "contexts", "hits", "results", "retrieved", "passages", "positive_ctxs")
 _QUERY_IDS = ("qid", "query_id", "q_id", "topic_id", "id", "_id")
 _QUERY_TEXTS = ("question", "query", "query_text", "text")
-_DOC_IDS = ("docid", "doc_id", "document_id", "docno", "pid", "passage_id", "psg_id", "_id", "id")
-_TEXTS = ("text", "contents", "content", "passage", "body")
 _ANSWERS = "answers"
 
 
@@ -59,17 +59,12 @@ class _Answered:
 
 
 def _query_key(name: str, fields: Mapping[str, Any]) -> ItemKey:
-    """Return how an object calls the query that it answers, with `name` as its key in the file if not ""."""
     inner = table_at(fields, "query")
     text = text_of(inner, "text", "query") if inner else text_of(fields, *_QUERY_TEXTS)
     return ItemKey(name or text_of(fields, *_QUERY_IDS) or text_of(inner, *_QUERY_IDS), text)
 
 
 def _by_query(contents: Contents, *own: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return (where, name, fields) of each object of a list, unnamed, or of one object by name.
-
-    own: fields of a single answer, which is no object of answers by name.
-    """
     value = contents.value
     by_name = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
     if by_name and value.keys().isdisjoint(own):
@@ -78,7 +73,7 @@ def _by_query(contents: Contents, *own: str) -> list[tuple[str, str, dict[str, A
 
 
 def _is_returned(member: object) -> bool:
-    if not isinstance(member, dict) or not text_of(member, *_DOC_IDS):
+    if not isinstance(member, dict) or not names_document(member):
         return False
     return any(number(member.get(name)) is not None for name in ("score", "rank"))
 
@@ -97,15 +92,17 @@ def _answered(contents: Contents) -> list[_Answered]:
 
 
 def _answers(contents: Contents) -> str:
-    answered = _answered(contents) if not contents.roles else []
+    answered = _answered(contents) if contents.roles.keys() <= {"doc", "text"} else []
     return f"{answered[0].field} of documents with scores or ranks" if answered else ""
 
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read queries with answers, documents that have texts, and rankings: by rank if all have ranks, else as listed."""
+    """Yield queries with answers, documents that have texts, and rankings: by rank if all have ranks, else as
+    listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
+    yield from (Used(role, name) for role, name in contents.roles.items())
     for one in answered:
         key = one.key()
         if key == ItemKey():
@@ -121,12 +118,11 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
             documents = [documents[n] for n in order]
         else:
             ranks = ()
-        keys = [ItemKey(text_of(member, *_DOC_IDS), text_of(member, *_TEXTS)) for member in documents]
-        for doc, member in zip(keys, documents, strict=True):
-            if doc.text:
-                yield Document(doc, one.where, plain_text(member.get("title")))
-        scores = [number(member.get("score")) for member in documents]
-        yield ranking_item(key, [ItemKey(doc.id) for doc in keys], one.where, scores, ranks=ranks)
+        members = [found for member in documents if (found := member_of(member, contents.roles))]
+        for member in members:
+            yield from member.document(one.where)
+        docs = [ItemKey(member.key.id, "" if member.key.id else member.key.text) for member in members]
+        yield ranking_item(key, docs, one.where, [member.score for member in members], ranks=ranks)
 
 
 # ----------
@@ -156,20 +152,16 @@ def _one_object(contents: Contents) -> Mapping[str, Any]:
 # Responses of Elasticsearch, OpenSearch and Vespa, which do not name their queries unless whoever kept them did.
 
 
-Response = tuple[
-    str, ItemKey, list[dict[str, Any]]
-]  # where it stands, its query if it is known, and its hits
+# Place in the file, the query if it is known, hits, and all fields.
+Response = tuple[str, ItemKey, list[dict[str, Any]], Mapping[str, Any]]
 
 
 def _responses(contents: Contents) -> list[Response]:
-    """Return the responses of `_search` or `_msearch` in a file; [] if they return OpenSearch's own judgments or query
-    sets.
-    """
     found: list[Response] = []
     for where, name, fields in _by_query(contents, "hits", "responses"):
         several = objects(fields, "responses")
         for n, one in enumerate(several or [fields], 1):
-            hits = value_at(one, "hits", "hits")
+            hits = [] if "error" in one and "hits" not in one else value_at(one, "hits", "hits")
             if not isinstance(hits, list) or not all(
                 identifier(hit.get("_id")) for hit in objects(one, "hits", "hits")
             ):
@@ -178,15 +170,14 @@ def _responses(contents: Contents) -> list[Response]:
             if any(workbench & set(source) for source in sources(one)):
                 return []
             key = _query_key("" if several else name, one)
-            found.append((f"response {n}" if several else where, key, objects(one, "hits", "hits")))
-    return found if any(hits for *_, hits in found) else []
+            found.append((f"response {n}" if several else where, key, objects(one, "hits", "hits"), one))
+    return found if any(hits for *_, hits, _ in found) else []
 
 
 def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKey], list[Item]]:
-    """Return the query of each response, and what is said of the queries."""
-    keys = [key for _, key, _ in responses]
+    keys = [key for _, key, *_ in responses]
     if all(key != ItemKey() for key in keys) and len(set(keys)) == len(keys):
-        return keys, [FoundQuery(key, where, {}) for where, key, _ in responses]
+        return keys, [FoundQuery(key, where, {}) for where, key, *_ in responses]
     numbers = [contents.stem] if len(keys) == 1 else [str(n) for n in range(1, len(keys) + 1)]
     how = f"'{contents.stem}', as the file is" if len(keys) == 1 else "by number, 1 being the first"
     some = any(key != ItemKey() for key in keys)
@@ -200,33 +191,53 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes."""
+    """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes."""
     responses = _responses(contents)
-    indexes = {plain_text(hit.get("_index")) for *_, hits in responses for hit in hits}
+    indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
     keys, said = _queries(contents, responses)
     yield from said
-    for key, (where, _own, hits) in zip(keys, responses, strict=True):
+    for key, (where, _own, hits, fields) in zip(keys, responses, strict=True):
+        if fault := _fault(fields):
+            yield Refused(where, fault)
+            continue
         docs = [document_key(hit, indexes) for hit in hits]
         yield ranking_item(key, docs, where, [number(hit.get("_score")) for hit in hits])
 
 
+def _fault(response: Mapping[str, Any]) -> str:
+    failed, error = number(value_at(response, "_shards", "failed")), response.get("error")
+    if error and "hits" not in response:
+        return f"the engine refused it: {plain_text(value_at(error, 'reason')) or plain_text(error)}"
+    if response.get("timed_out") is True:
+        return "the search timed out, so that hits may be missing"
+    return f"{failed:g} shards failed, so that hits may be missing" if failed else ""
+
+
 def _vespa_responses(contents: Contents) -> list[Response]:
     rows = _by_query(contents, "root")
-    found = [(where, _query_key(name, of), objects(of, "root", "children")) for where, name, of in rows]
+    found: list[Response] = [(where, _query_key(name, of), _vespa_hits(of), of) for where, name, of in rows]
     has_hits = all(isinstance(fields.get("root"), dict) for *_, fields in rows)
-    hits = [hit for *_, hits in found for hit in hits]
+    hits = [hit for *_, hits, _ in found for hit in hits]
     return found if has_hits and hits and all("relevance" in hit and "id" in hit for hit in hits) else []
+
+
+def _vespa_hits(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in objects(fields, "root", "children") if not _is_group(one)]
+
+
+def _is_group(child: Mapping[str, Any]) -> bool:
+    return plain_text(child.get("id")).startswith("group:")
 
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Read a ranking from each result; a document is the part of its identifier after `::`, if all have the same
+    """Yield a ranking from each result; a document is the part of its identifier after `::`, if all have the same
     prefix.
     """
     responses = _vespa_responses(contents)
     own = [
         plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"])
-        for *_, hits in responses
+        for *_, hits, _ in responses
         for hit in hits
     ]
     heads = {name.partition("::")[0] for name in own}
@@ -235,7 +246,12 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
         yield FileRemark(f"documents are called by what follows {heads.pop()}::")
     keys, said = _queries(contents, responses)
     yield from said
-    for key, (where, _own, hits) in zip(keys, responses, strict=True):
+    if groups := sum(_is_group(child) for *_, of in responses for child in objects(of, "root", "children")):
+        yield LeftOut("groups of documents", groups)
+    for key, (where, _own, hits, fields) in zip(keys, responses, strict=True):
+        if objects(fields, "root", "errors"):
+            yield Refused(where, "Vespa reports errors, so that hits may be missing")
+            continue
         ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
         yield ranking_item(key, docs, where, [number(hit.get("relevance")) for hit in hits])

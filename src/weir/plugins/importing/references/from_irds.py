@@ -1,4 +1,4 @@
-"""Import data sets of the package ir_datasets as collections."""
+"""Data sets of the package ir_datasets, imported as collections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.text_files import Watch
 from weir.plugins.importing.importer import ImportReport, spill_documents, write_collection
-from weir.plugins.importing.items import Choices, Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
+from weir.plugins.importing.items import Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
 from weir.plugins.importing.merge import FileCounts, ImportedFile, document_spill
 from weir.plugins.importing.references.materialize import home, materialized, not_materialized
 
@@ -48,7 +48,7 @@ class IrdsName:
 
 
 def irds_name(text: str) -> IrdsName:
-    """Parse a reference `irds:identifier#fields` to a data set of ir_datasets; raises BadValue."""
+    """Return the data set in a reference `irds:identifier#fields`; raises BadValue."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -58,8 +58,7 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a data set of ir_datasets once; data sets that share documents import them once. Later reads do not need
-    the package.
+    """Return a data set of ir_datasets, imported once; later calls do not need the package.
 
     fetch: False raises DownloadError instead of importing.
     Raises MissingExtra without the package, UnknownName for an unknown data set, BadValue without queries or
@@ -128,7 +127,7 @@ def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> ImportRe
         notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
         file = ImportedFile(name, name, rest, counts, {**record, "columns": {}, "notes": notes})
-        return write_collection([file], to, spill, Choices(), [name], {})
+        return write_collection([file], [name], to, spill)
 
 
 def _records(identifier: str, what: str) -> Iterator[IrdsRecord]:

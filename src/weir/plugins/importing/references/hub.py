@@ -1,4 +1,4 @@
-"""Import data sets of the Hugging Face hub, and folders in their layout, as collections."""
+"""Data sets of the Hugging Face hub, and folders in their layout, imported as collections."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ class HubPart:
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """Return the files that hold a part of a collection, such as its queries, sorted by path; others are left out.
-    `configs` are the configurations in the data set's card.
+    """Return the files that hold a part of a collection, such as its queries, sorted by path.
+
+    configs: configurations in the data set's card.
     """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
@@ -97,8 +98,6 @@ def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) ->
 
 @dataclass(frozen=True)
 class _Declared:
-    """The card's configuration and split of each path; earlier entries go first."""
-
     places: tuple[tuple[str, str], ...]
     """(configuration, split) of each path or pattern, in order."""
     exact: Mapping[str, int]
@@ -159,7 +158,6 @@ def _by_path(path: PurePosixPath) -> tuple[str, str]:
 
 
 def _role(config: str) -> tuple[str, str]:
-    """Return (part of a collection that a configuration holds, name of the collection), or ("", "")."""
     folded = config.replace("-", "_")
     if folded in _ROLES:
         return _ROLES[folded], ""
@@ -172,10 +170,11 @@ def _role(config: str) -> tuple[str, str]:
 
 
 def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPart]:
-    """Return the files that belong to one of a data set's collections.
+    """Return the files of one of a data set's collections.
 
-    subset: a collection, or a split of the documents, "" if there is one only.
+    subset: a collection, or a split of the documents; "" if there is only one.
     name: the data set, for errors.
+
     Raises BadValue for a missing or unknown subset, and for parts without documents and queries.
     """
 
@@ -250,7 +249,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Parse a reference `hf:repository@revision#subset` to a data set on the Hub; raises BadValue."""
+    """Return the data set in a reference `hf:repository@revision#subset`; raises BadValue."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -260,12 +259,13 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Import a data set once for each commit. The commit of a branch or tag is kept, so that a name always means the
-    same data.
+    """Return a data set of the hub, imported once for each commit. The commit of a branch or tag is
+    remembered, so that a name always means the same data.
 
-    again: look the commit up anew.
+    again: look up the present commit.
     fetch: False raises DownloadError instead of importing.
-    Raises DownloadError if the hub cannot be reached or a checksum differs, BadValue or FormatError for other data.
+    Raises DownloadError if the hub cannot be reached or a checksum differs, BadValue or FormatError for other
+    data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -374,7 +374,11 @@ def is_hub_folder(folder: Path) -> bool:
 
 
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a local folder in the hub's layout; raises BadValue or FormatError."""
+    """Import a local folder in the hub's layout, once, and return the collection; raises BadValue or FormatError.
+
+    subset: name of its configuration, "" for the only one.
+    fetch: False raises DownloadError unless it was imported before.
+    """
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]

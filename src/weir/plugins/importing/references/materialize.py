@@ -1,4 +1,4 @@
-"""Import collections once into Weir's home folder, in Weir's own layout."""
+"""Collections imported once into Weir's home folder, in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 
 from weir.errors import DownloadError, StoreError
 from weir.files.atomic import storing
-from weir.files.layouts import REPORT
+from weir.files.import_report import REPORT
+from weir.files.integrity import content_hash
 from weir.files.leases import locked
 from weir.files.text_files import check_regular
 from weir.plugins.importing.importer import ImportReport
 from weir.settings import settings
 
-FORMAT = 2
+FORMAT = 4
 """Version of stored collections; another version imports them again."""
 _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, larger ones by length and time
 
@@ -27,12 +28,12 @@ def home() -> Path:
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
-    """Return the folder of a collection, imported by a single process if it is missing.
+    """Return the folder of a collection. If it is missing, one process imports it while others wait.
 
     name: part of the folder's name.
     key: JSON of everything that decides the content.
-    make: writes the folder, whole or not at all, None if importing is forbidden.
-    Raises DownloadError if importing is forbidden, StoreError if the disk refuses, and errors of `make`.
+    make: writes the folder, whole or not at all. None if importing is forbidden.
+    Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and errors of `make`.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"
@@ -56,11 +57,12 @@ def not_materialized(name: object) -> DownloadError:
 
 
 def identity(path: Path) -> list[object]:
-    """Return (name, hash) of a file, or path, size and times of a large one; raises OSError, and FormatError for a
-    device."""
+    """Return values that identify a file: name and hash, for a large file path, size and times.
+
+    Raises OSError, and FormatError for a device.
+    """
     check_regular(path)
     stat = path.stat()
     if stat.st_size > _HASHED_BYTES:
         return [str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-    with path.open("rb") as file:
-        return [path.name, hashlib.file_digest(file, "sha256").hexdigest()]
+    return [path.name, content_hash(path)]

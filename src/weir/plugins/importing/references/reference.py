@@ -1,4 +1,4 @@
-"""Open references, files and folders of other layouts as collections."""
+"""References, files and folders of other layouts, opened as collections."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weir.datasets.references import Materialized, is_reference
+from weir.datasets.names import is_reference
+from weir.datasets.references import Materialized
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.files.layouts import CHOICES, CollectionPart, find_layout, subset_of
-from weir.files.paths import path_of
+from weir.files.layouts import CHOICES, CollectionPart, find_layout
+from weir.files.paths import path_of, subset_of
 from weir.files.text_files import Watch, named_file, read_toml
 from weir.plugins.importing.contents import check_roles
 from weir.plugins.importing.importer import ImportRequest, InputFile, import_request, request_for
@@ -62,9 +63,7 @@ class Description:
     candidates: str = ""
 
 
-def read_description(path: Path, beside: Path | None = None) -> Description:
-    """Read a TOML description of a collection; `beside` is the file that it describes unless it names one. Raises
-    FormatError and UnknownName."""
+def _read_description(path: Path, beside: Path | None = None) -> Description:
     entries = read_toml(path, EXPECTED)
     _check_keys(path, entries, _KEYS)
     listed = entries.get("files", [])
@@ -87,8 +86,11 @@ def read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import of everything that a description names, documents included; raises as `read_description`."""
-    description = read_description(path)
+    """Return the import of everything that a description names, documents included.
+
+    Raises FormatError for an invalid description, UnknownName for an unknown entry.
+    """
+    description = _read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
     facts |= {"self_match": description.self_match, "candidates": description.candidates}
@@ -130,9 +132,13 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 
 
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
-    """Return the collection of a reference, file or folder, None if it is in Weir's own layout.
+    """Return the collection of a reference, file or folder; None if it is in Weir's own layout.
 
-    Registered as a source of `weir.datasets.references.materialize`, which passes the same arguments.
+    again: look up again which commit a branch names.
+    fetch: False for no network access and no writing.
+
+    Raises FormatError if nothing is there, DownloadError if it may not be downloaded, and the WeirErrors of
+    importing it.
     """
     text = str(name)
     if is_reference(text):
@@ -163,20 +169,21 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
 
 
 def birco(pickle: Path, to: Path) -> None:
-    """Write a pickle of BIRCO's as a collection; raises as `weir.import_files`."""
+    """Write a pickle of BIRCO's as a collection into `to`; raises BadValue or FormatError for another file."""
     import_request(request_for(pickle, as_kind="birco", choices=Choices(strict=True)), to)
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a file, or the files of a TOML description, once; a TOML file of the same name settles what a file leaves
-    open.
+    """Return a file, or the files of a TOML description, imported once as a collection.
 
     fetch: False raises DownloadError instead of importing.
-    Raises FormatError or BadValue for an unreadable file or an open case.
+
+    A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
+    an unreadable file or an open question.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
-        description = read_description(beside, None if beside == path else path)
+        description = _read_description(beside, None if beside == path else path)
     else:
         description = Description(path, (InputFile(path),))
     first, documents = description.files[0].path, None

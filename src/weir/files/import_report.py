@@ -1,0 +1,48 @@
+"""The report of an import, which is written beside its files and names all that was not imported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from weir.errors import FormatError, LossWarning, user_level
+from weir.files.json_record import read_json
+
+REPORT = "import.json"
+"""Name of the report."""
+_SHOWN = 12  # names in a message
+
+
+def import_losses(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield a sentence for whatever an import left out of the files that it read, if `paths` are of an import.
+
+    paths: files of imported folders, such as queries.jsonl and qrels/test.tsv.
+    """
+    folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
+    for report in (folder / REPORT for folder in folders):
+        with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
+            for record in read_json(report)["files"]:
+                if count := record.get("rows_refused"):
+                    first = record["refused_rows"][0]
+                    reason = f"{first['where']}: {first['reason']}"
+                    yield f"{record['file']}: rows left out: {count:,}, the first: {reason}"
+                yield from (f"{record['file']}: {sentence}" for sentence in not_imported(record))
+                if reason := record.get("refused"):
+                    yield f"left out by the import: {reason}"
+
+
+def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence that names what was left out of a file's sound rows, from its record in `REPORT`."""
+    if cells := record.get("left_out"):
+        some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:_SHOWN])
+        more = sum(list(cells.values())[_SHOWN:])
+        yield f"not imported: {some}{f' and {more:,} further cells' if more else ''}"
+
+
+def say_import_losses(path: Path) -> None:
+    """Warn (LossWarning) of whatever an import left out, if it wrote the file `path`."""
+    for sentence in import_losses([path]):
+        warnings.warn(LossWarning(sentence), stacklevel=user_level())

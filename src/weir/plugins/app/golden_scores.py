@@ -1,0 +1,48 @@
+"""Scores of a folder's systems on a golden set: its typed queries, answered by stored rankings or at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weir.core.corpus import Queries
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.subject import Subject
+from weir.experiment.results import ResultCell
+from weir.plugins.app.folder import Results
+from weir.plugins.app.try_page import answered
+
+
+def golden_subject(
+    results: Results, collection: str, queries: Mapping[str, str]
+) -> tuple[Subject, tuple[tuple[str, str], ...]]:
+    """Return the rankings of the systems that answer all typed queries, and (system, reason) of each other one.
+
+    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings; all
+    others are searched for, unless a system asks a service.
+
+    Raises UnknownName for a collection that the results lack.
+    """
+    runs, lacking = dict[str, Run](), list[tuple[str, str]]()
+    for cell in results.of(collection):
+        rankings = dict[str, dict[str, float]]()
+        for query, text in queries.items():
+            found, failure = _answered(results, cell, text)
+            if failure:
+                lacking.append((cell.label, failure))
+                break
+            rankings[query] = dict(found)
+        else:
+            runs[cell.label] = Run.of(rankings)
+    return Subject(collection, None, Queries.of(queries), Qrels.of({}), runs), tuple(lacking)
+
+
+def _answered(results: Results, cell: ResultCell, text: str) -> tuple[tuple[tuple[str, float], ...], str]:
+    known = results.query_of_text(cell.dataset, text)
+    if known and (stored := results.rankings(cell).ranking(known)):
+        return tuple(stored), ""
+    depth = cell.depth
+    found, _, failure = results.kept.get(
+        ("typed", cell.folder, depth, text), lambda: answered(results, cell, text, False, depth)
+    )
+    return found, failure

@@ -1,0 +1,136 @@
+"""Near misses of relevant passages, made by rule, that a judge of right answers should not accept."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from weir.core.strings import Float64
+from weir.stats.resampling import share_bounds
+
+Rule: TypeAlias = Callable[[str, str, Sequence[str]], str | None]
+"""(passage, query, names of all passages in order) -> another passage, None if the rule does not apply."""
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+_WORDS = re.compile(r"\w+")
+_VERB = re.compile(
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|may|might|should|must)\b( not\b)?"
+)
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
+_YEAR = re.compile(r"(?<![\w.,])(?:1[0-9]|20)\d\d(?![\w]|[.,]\d)")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b(?=,?\s+\d)")
+_LATER_MONTHS, _EARLIER_YEARS = 5, 13
+_NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*\b")
+
+
+def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
+    """Return the sentences of a passage, and the number of the one with most words of the query; None if none
+    has any."""
+    sentences = _SENTENCES.split(passage)
+    words = set(_WORDS.findall(query.casefold()))
+    shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
+    best = shared.index(max(shared))
+    return sentences, best if shared[best] else None
+
+
+def names_in(passage: str) -> list[str]:
+    """Return the capitalised words within sentences, without months."""
+    return [name for name in _NAME.findall(passage) if name.split()[0] not in _MONTHS]
+
+
+def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
+    """Return the passage with "not" put into, or taken out of, the sentence that has most words of the query.
+
+    None without such a sentence, or a verb in it.
+    """
+    sentences, best = key_sentence(passage, query)
+    if best is None or (verb := _VERB.search(sentences[best])) is None:
+        return None
+    now = verb[1] if verb[2] else f"{verb[1]} not"
+    sentences[best] = sentences[best][: verb.start()] + now + sentences[best][verb.end() :]
+    return " ".join(sentences)
+
+
+def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
+    """Return the passage with another first digit in every number that is no year; None without any."""
+
+    def other(found: re.Match[str]) -> str:
+        number = found[0]
+        if _YEAR.fullmatch(number):
+            return number
+        at = next((n for n, digit in enumerate(number) if digit in "123456789"), 0)
+        return f"{number[:at]}{int(number[at]) % 9 + 1}{number[at + 1 :]}"
+
+    changed = _NUMBER.sub(other, passage)
+    return None if changed == passage else changed
+
+
+def another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
+    """Return the passage with earlier years, and later months where a number follows them; None without any."""
+    changed = _YEAR.sub(lambda found: str(int(found[0]) - _EARLIER_YEARS), passage)
+    changed = _MONTH.sub(lambda found: _MONTHS[(_MONTHS.index(found[0]) + _LATER_MONTHS) % 12], changed)
+    return None if changed == passage else changed
+
+
+def another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
+    """Return the passage with a name of another passage for each name in the sentence that has most words of
+    the query; None if nothing changes.
+    """
+    sentences, best = key_sentence(passage, query)
+    others = [name for name in names if name not in passage and name.casefold() not in query.casefold()]
+    if best is None or not others:
+        return None
+    changed = passage
+    for name in dict.fromkeys(names_in(sentences[best])):
+        changed = re.sub(rf"\b{re.escape(name)}\b", others[bisect_right(others, name) % len(others)], changed)
+    return None if changed == passage else changed
+
+
+RULES: dict[str, Rule] = {
+    "negated": negated,
+    "number": another_number,
+    "name": another_name,
+    "date": another_date,
+}
+
+
+@dataclass(frozen=True)
+class WrongAnswers:
+    """How many near misses of relevant passages a judge still calls relevant."""
+
+    kind: str
+    """negated, number, name or date."""
+    pairs: int
+    """Pairs with a grade after the change, all called relevant before."""
+    accepted: int
+    """Pairs that are still called relevant."""
+    low: float
+    """Wilson's 95% interval of the share that is accepted, with `high`; NaN without pairs."""
+    high: float
+    unread: int
+    """Pairs without a grade after the change."""
+
+    @staticmethod
+    def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
+        """Return the counts of one kind.
+
+        after: grades, float64[pairs], NaN without one.
+        """
+        read = ~np.isnan(after)
+        pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
+        low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)
+        return WrongAnswers(kind, pairs, accepted, low, high, len(after) - pairs)
+
+    @property
+    def share(self) -> float:
+        """The share of pairs that is accepted; NaN without pairs."""
+        return self.accepted / self.pairs if self.pairs else math.nan
