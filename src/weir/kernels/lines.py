@@ -202,12 +202,11 @@ def _eight_digits(word: np.uint64, count: int) -> Int:
 
 @jit
 def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
-    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN for other
-    text.
+    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN
+    for other text.
 
     first, dot: first word and position of the decimal point.
     whole, part: words that end with the two parts.
-    places: digits after the point.
     """
     minus = first & np.uint64(255) == _MINUS
     digits = dot - minus
@@ -224,10 +223,10 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general parser.
+    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general
+    parser.
 
     ends: words that end before the point and at the end; see `dot_at`.
-    size: bytes of the decimal.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)

@@ -146,7 +146,6 @@ def plan(
     differences: float64[queries].
     effects: true differences to find.
     wanted: probability of finding them.
-    alpha: level of the two-sided test.
     test: "permutation", "t" or "bootstrap-shift".
 
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
@@ -184,7 +183,6 @@ def reach(
 
     test: a name in TESTS.
     units: number of queries or datasets.
-    alpha: level of significance.
     family: the tests that are corrected together, which are assumed to have their smallest p-values too.
     beside: smallest p-values of tests in other tables that are corrected together with these.
     """
@@ -242,7 +240,6 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences.
     kurtosis: excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default as many as are tested.
@@ -267,11 +264,11 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or infinity.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
+    infinity.
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    family: the tests that are corrected together.
 
     Raises BadValue for fewer than two queries, a negative deviation, a wanted power not between alpha and 1,
     or a test of unknown power.
@@ -511,7 +508,6 @@ def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> st
     """Return a sentence on why so few queries or datasets can show no difference, and how many would.
 
     units, unit: number and name, such as 5 "queries".
-    tests: number of comparisons that are corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"

@@ -278,10 +278,8 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a matrix.
-
-    resamples: number of samples.
-    """
+    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a
+    matrix."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
@@ -377,7 +375,6 @@ def few_bounds(
     """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
 
     parts: float64[queries] each.
-    unit: values lie within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN without variance.

@@ -70,7 +70,7 @@ class StoredRun:
         return f"the file {self.path}"
 
     def describe(self) -> dict[str, object]:
-        """Return the file's hash and the treatment of unknown documents; raises FormatError."""
+        """Return the file's hash and the treatment of unknown documents."""
         return {"system": "run", "sha256": self._content(), "unknown": self.unknown}
 
     def adapted_to(self, collection: str, instruction: str) -> StoredRun:

@@ -98,9 +98,6 @@ def columns_of(
     """Return a column for each system with the first `depth` documents of its ranking for a query.
 
     dataset: gives titles and texts; "" for documents that are not on this machine.
-    judged: {document: judgment}.
-    words: words of the query, to be marked.
-    values: the query's score by each system.
     aside: {document: judgment} that these scores leave out.
     """
     ranks_of = ranks_in(rankings)

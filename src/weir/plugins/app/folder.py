@@ -106,7 +106,7 @@ class Results:
         return self.collections[collection]
 
     def scores(self, cell: ResultCell) -> Scores:
-        """Return the scores of a result by query; raises StoreError for a damaged file."""
+        """Return the scores of a result by query."""
         return self.kept.get(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:

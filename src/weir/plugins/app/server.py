@@ -184,8 +184,6 @@ def application(
 ) -> ASGIApp:
     """Return the server of a folder's pages and, unless it is read-only, of its forms.
 
-    words: functions and values for templates.
-    rooms: the pools open for judging.
     ahead: compile the templates of all pages while somebody reads the first one.
     """
     looks = _templates(folder.root.name)

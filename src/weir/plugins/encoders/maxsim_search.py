@@ -21,6 +21,7 @@ from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import spans
 
 Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (documents read, all)."""
 
 BLOCK_TOKENS = 1 << 17
 """Document tokens in a block."""
@@ -77,7 +78,6 @@ def search_tokens(
     not finite.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
-    progress: called with (documents read, all).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
     """
     _refuse_other(rows, query)
@@ -308,8 +308,6 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
     """Return up to `count` candidates of each query, ascending document numbers int64.
-
-    clusters, lists: results of `clustered` and `listed`.
 
     Of the documents with a token in one of the `probes` centroids nearest to a query token, candidates have
     the best approximate scores, computed from centroids.

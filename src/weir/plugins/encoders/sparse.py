@@ -283,10 +283,7 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 @dataclass(frozen=True)
 class SparseEncoder:
     """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own
-    setting.
-
-    Raises BadValue for settings out of range.
-    """
+    setting."""
 
     family: str
     """"splade", "sparta", "unicoil" or "deepct"."""
@@ -550,8 +547,6 @@ class LoadedSparse:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
         """Yield the terms of texts, in order, some thousand texts at a time.
-
-        done: called with the number of texts finished.
 
         Steps raise BadValue for a weight that is not finite and for a text that does not fit into memory.
         """

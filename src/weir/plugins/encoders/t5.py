@@ -264,7 +264,7 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions to texts. Raises BadValue for settings out of range.
+    """Settings of a T5 that writes questions to texts.
 
     Draws depend only on the text: on a CPU equal texts get equal questions; on a GPU rounding may change a
     draw.

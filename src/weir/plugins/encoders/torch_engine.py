@@ -91,7 +91,6 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
     """Return the attention function on a GPU: torch's variable-length kernel, else padded.
 
-    heads: number of heads.
     bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision).
     """

@@ -204,7 +204,6 @@ def query_items(
     """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a
     name.
 
-    missing: reason of the refusal.
     grades: judged documents and grades.
     docs: the ranking, None for none.
     scores: one score for each document of the ranking, otherwise scores are dropped.

@@ -162,7 +162,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents in order of arrival, {id: (title, text)}, in a temporary database; raises StoreError."""
+    """Documents in order of arrival, {id: (title, text)}, in a temporary database."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database

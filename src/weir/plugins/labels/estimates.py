@@ -163,7 +163,6 @@ def allocated(
     """Return how many more queries of each stratum to judge, int64[strata].
 
     cost: float64[strata], pairs to judge for a query.
-    more: number of queries in all.
     width: half the widest interval to reach, instead of `more`.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
@@ -497,9 +496,9 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> DrawnPlan:
-    """Return the queries that people should judge next, drawn at random, and how far they narrow the intervals.
+    """Return the queries that people should judge next, drawn at random, and how far they narrow the
+    intervals.
 
-    labels: people's and the model's.
     width: half width to reach, which sets the number if `count` is None.
     strata: strata of the earlier draw. None makes up to four from the model's scores.
 
@@ -570,7 +569,7 @@ def next_queries(
 def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
     """Write the sheet to judge, and beside it strata.tsv and weights.tsv, so that the sheet stays blind.
 
-    Raises BadValue for a folder that exists, StoreError if files cannot be written.
+    Raises BadValue for a folder that exists.
     """
     names = drawn.strata.queries.tolist()
     labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]

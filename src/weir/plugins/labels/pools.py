@@ -88,7 +88,6 @@ def judging_pool(
     """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
 
     limit: keep the pairs of largest weight.
-    lot: order queries at random instead.
 
     Documents of a query are shuffled, so that a place tells nothing of system or rank. Raises BadValue
     without runs, if nothing is unjudged, and for k or limit below 1.
@@ -140,10 +139,8 @@ def pools_of(
     out: None writes nothing.
     limit: keep the pairs of largest weight.
     origin: more entries of the description beside each sheet.
-    lot: order queries at random.
 
-    Raises BadValue without runs, if nothing is unjudged, and for a folder that exists, StoreError if files
-    cannot be written.
+    Raises BadValue without runs, if nothing is unjudged, and for a folder that exists.
     """
     pools = [judging_pool(one.runs, _judgments(one), k, limit, lot) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):

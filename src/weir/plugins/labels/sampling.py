@@ -148,7 +148,6 @@ def stratified_mean(
     model_alone: float64[N], the model's values of the other items.
     strata: stratum of each judged item, and of each other item.
     weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval.
-    limits: smallest and largest value.
 
     Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two
     judged items.

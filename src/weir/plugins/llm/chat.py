@@ -310,8 +310,6 @@ class HostedChat:
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
         """Return a worker that sends requests over its own connection.
 
-        retried: called after each failed attempt.
-
         A request is {"body", "max_tokens"}; its answer is in the form of `ChatReply.to_json`.
         """
 
@@ -332,8 +330,6 @@ class HostedChat:
 
         A request that is refused for its JSON schema (400, 422) is sent again without, and later requests
         have none.
-
-        retried: called after each failed attempt.
 
         Raises ServiceError if the budget ends or the key is refused, AttemptError if no attempt succeeds.
         """
@@ -470,7 +466,7 @@ class ChatModel:
     def describe(self) -> dict[str, object]:
         """Return everything besides the prompt that decides an answer; for a local model its files.
 
-        Raises BadValue, StoreError and DownloadError for files that are missing or of another kind.
+        Raises DownloadError for files that are missing or of another kind.
         """
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
@@ -482,7 +478,7 @@ class ChatModel:
         }
 
     def fetch(self) -> None:
-        """Download missing files of a local model; raises DownloadError."""
+        """Download missing files of a local model."""
         if self.local:
             fetch(self._place)
 
@@ -529,7 +525,6 @@ def cached_chat(
     """Yield a client that answers prompts from stored answers if it can, and else asks the model.
 
     concurrency: requests at a time.
-    usage: counts the requests.
     reuse: read answers of earlier runs, and store new ones.
 
     Waits while another process asks the same model. Raises ServiceError for a missing key, StoreError if
@@ -578,8 +573,6 @@ class CachedChatClient:
     ) -> Iterator[ChatReply]:
         """Return the answers to all prompts, in order; prompts without a stored answer are sent, equal ones
         once.
-
-        progress: called with the number of prompts done.
 
         Raises ServiceError, with count and reason, if prompts stay without an answer after all others were
         sent.

@@ -476,7 +476,7 @@ class LocalChat:
         return None
 
     def loaded_chat(self) -> _LoadedChat:
-        """Return the model in memory, loading it at first use. Raises StoreError and BadValue for unusable files."""
+        """Return the model in memory, loading it at first use. Raises BadValue for unusable files."""
         if self._loaded is None:
             self._loaded = _LoadedChat.of(read_causal(self.model), self.name, self.device)
         return self._loaded

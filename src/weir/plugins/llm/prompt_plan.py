@@ -124,7 +124,6 @@ def plan_of_words(
 ) -> PromptPlan:
     """Return an estimate of prompts and tokens from mean lengths.
 
-    candidates: number of candidates of each query.
     document_bytes, query_bytes: mean lengths.
     """
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)

@@ -244,7 +244,6 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
     """Return the prompt of a file's entries.
 
-    path: the file, for messages.
     needed: placeholders such as "query" that the user text must have.
 
     Raises BadValue for a wrong or missing entry, or a missing placeholder.

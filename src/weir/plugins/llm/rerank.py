@@ -85,7 +85,7 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a method goes through the candidates; None takes the method's default. Raises BadValue."""
+    """How a method goes through the candidates; None takes the method's default."""
 
     window: int | None = None
     """Documents in a prompt."""
@@ -202,11 +202,7 @@ class PromptRunner(Protocol):
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Yield the answers to `count` prompts, in order.
-
-        prompt_of: function that returns prompt number i.
-        progress: called with the number of prompts done.
-        """
+        """Yield the answers to `count` prompts, in order."""
         ...
 
 
@@ -323,7 +319,6 @@ class RerankTask:
         """Return a callback that reports the progress of a round of prompts.
 
         before: number of prompts finished before the round.
-        total: number of all prompts.
         """
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
@@ -772,7 +767,7 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class LLMReranker:
-    """The re-ranker `llm(...)`: a language model orders the first `depth` documents. Raises BadValue."""
+    """The re-ranker `llm(...)`: a language model orders the first `depth` documents."""
 
     method: str
     chat: ChatModel
@@ -827,7 +822,7 @@ class LLMReranker:
         return self.chat.model
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the method's prompts; a user's own replaces the last one. Raises FormatError and BadValue."""
+        """Return the method's prompts; a user's own replaces the last one."""
         method = METHODS[self.method]
         *first, last = method.prompts
         own = self.prompts.prompt

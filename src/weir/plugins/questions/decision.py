@@ -130,9 +130,7 @@ def decision_of(
 ) -> Decision | None:
     """Return the decision by the labels so far; None while no query counts.
 
-    subject: rankings and earlier judgments.
     new: labels so far, in addition to those judgments, or None.
-    open_queries: queries that are not judged completely.
     margin: how much better than the best another system may still be.
 
     Queries count in their random order, up to the first that is not judged completely, so that grades and the

@@ -180,7 +180,6 @@ class FilteredSearch:
             permitted, 1 for a short answer, vectors compared.
         lost: float64[settings, judged queries]: nDCG of the exact answer minus that of the answer.
         milliseconds: by setting, times of queries.
-        documents: number of all documents.
         """
         recalls = np.array([rows[0] for rows in facts.values()])
         known = mean_bounds([recalls], unit=np.ones(len(facts), np.bool_))

@@ -185,7 +185,6 @@ def funnel_of(
     A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
     lost.
 
-    stages: first to last.
     texts: documents and queries, to show lost documents with the first words of both.
     Raises BadValue without stages, and if no document is relevant.
     """

@@ -159,11 +159,10 @@ def gate_sequentially(
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
     """Return the cases after one more look; new queries follow in random order.
 
-    path: the file of earlier looks, which messages name.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1, without a better
-    direction, or of events that must never happen.
+    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1, without a
+    better direction, or of events that must never happen.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:

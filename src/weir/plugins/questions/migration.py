@@ -497,7 +497,6 @@ def migration_of(
     labels: labels of any documents; they count in the random order.
     queries: texts of the queries, to group them by length.
     groups: groups to use instead.
-    thresholds: scores of the old system.
 
     Raises BadValue if the runs have no query in common.
     """

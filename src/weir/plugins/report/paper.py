@@ -311,7 +311,6 @@ def published_tables(
 
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
-    datasets, systems: only these.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
     Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.

@@ -674,10 +674,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
-
-    dataset, systems: only these, by default all.
-    """
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths."""
     cells = [
         named
         for cell, named in zip(study.cells, study.named_cells, strict=True)
@@ -1613,10 +1610,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read.
-
-    label: function that returns a system's short name.
-    """
+    """Return the question whether answers of language models could be read."""
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1659,10 +1653,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run as something is not here; "" if all ran.
-
-    checks: only these, by default all.
-    """
+    """Return a sentence on checks that did not run as something is not here; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:

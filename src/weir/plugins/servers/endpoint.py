@@ -97,8 +97,7 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 def filled_json(tree: Json, values: Values) -> Json:
     """Return JSON with values in place of placeholders.
 
-    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT. Raises
-    UnknownName.
+    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}
@@ -126,7 +125,7 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with each value percent-encoded as one segment; raises UnknownName."""
+    """Return a path with each value percent-encoded as one segment."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -316,10 +315,7 @@ class SearchTemplate:
         return any(name in names for name, _ in used)
 
     def headers_with(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with environment variables filled in.
-
-        secrets: {variable: value}.
-        """
+        """Return the headers with environment variables filled in."""
         return {name: _VARIABLE.sub(lambda m: secrets[m[1]], text) for name, text in self.headers.items()}
 
 
@@ -620,7 +616,7 @@ class Http:
     def describe(self) -> dict[str, object]:
         """Return the settings file's contents without limits, and a version.
 
-        Without a version, the description is valid in this process only. Raises FormatError.
+        Without a version, the description is valid in this process only.
         """
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}

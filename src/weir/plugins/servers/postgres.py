@@ -192,7 +192,7 @@ class PostgresSettings:
     def server_facts(self) -> dict[str, str]:
         """Return host, port and database of the server, to identify it.
 
-        Raises ServiceError for a malformed dsn or a variable that is not set, MissingExtra without psycopg.
+        Raises ServiceError for a malformed dsn or a variable that is not set.
         """
         psycopg, address = require("psycopg", "servers"), self.connection_string()
         with _failing_as(self):
@@ -202,7 +202,7 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Return the settings in a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -831,9 +831,10 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Encode the documents if vectors are searched, copy those that the server lacks, and return the searcher.
+        """Encode the documents if vectors are searched, copy those that the server lacks, and return the
+        searcher.
 
-        The context's folder keeps the table's name. Raises ServiceError, StoreError, MissingExtra.
+        The context's folder keeps the table's name. Raises ServiceError.
         """
         vectors = None
         if self.dense is not None:

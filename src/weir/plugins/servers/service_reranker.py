@@ -147,8 +147,6 @@ class RerankClient:
         """Return a score for each document, float32[documents]; a request that is too large is halved if
         possible.
 
-        retried: called after each failed attempt.
-
         Not possible if the model reads all documents together. Raises ServiceError if the budget ends or the
         key is refused, AttemptError if no attempt succeeds.
         """
@@ -198,10 +196,7 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True)
 class ServiceReranker:
-    """A re-ranker that scores the first `depth` documents of each ranking by a service.
-
-    Raises UnknownName for an unknown service, BadValue for settings.
-    """
+    """A re-ranker that scores the first `depth` documents of each ranking by a service."""
 
     model: str
     """service:model, such as cohere:rerank-v3.5, or service:address of a server with one model, such as

@@ -88,10 +88,7 @@ class PairSource(Protocol):
         ...
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return pairs of a query and a relevant text of a collection, without negatives.
-
-        seed: seed of random draws.
-        """
+        """Return pairs of a query and a relevant text of a collection, without negatives."""
         ...
 
 
@@ -391,9 +388,8 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
-    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative.
-
-    model: name of the cross-encoder.
+    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each
+    negative.
 
     Raises the errors of loading the model.
     """

@@ -27,7 +27,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging, as stored in its journal. Raises BadValue for settings out of range."""
+    """Settings of a pool's judging, as stored in its journal."""
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     each: int = 1

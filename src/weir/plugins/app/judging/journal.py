@@ -323,8 +323,7 @@ class Journal:
     def append(self, *events: Event) -> list[Event]:
         """Store events, in one transaction, and return them as stored.
 
-        An event whose key is already stored is not stored again. Raises StoreError if the file cannot be
-        written.
+        An event whose key is already stored is not stored again.
         """
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
@@ -368,7 +367,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that pairs are being shown to their judges; raises StoreError if the file cannot be written.
+        """Record that pairs are being shown to their judges.
 
         since: seconds since 1970; None is now.
         """
@@ -401,7 +400,7 @@ class Journal:
         return {name: json.loads(value) for name, value in rows}
 
     def declare(self, settings: Mapping[str, object]) -> None:
-        """Store settings by name, replacing earlier values; raises StoreError if the file cannot be written."""
+        """Store settings by name, replacing earlier values."""
         with self.writing(), _storing(self.path):
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)

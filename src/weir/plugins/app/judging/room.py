@@ -147,8 +147,7 @@ class Room:
         collection: the collection with the texts; None takes the texts on the sheet.
         suggestions: a model's labels to suggest.
 
-        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if the journal cannot be
-        written.
+        Raises BadValue without pairs.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
@@ -276,8 +275,7 @@ class Room:
 
         deciding: the answer decides a disagreement.
 
-        Raises BadValue for a grade off the scale and for "cannot tell" without a reason, StoreError if the
-        journal cannot be written.
+        Raises BadValue for a grade off the scale and for "cannot tell" without a reason.
         """
         with self.table(write=True) as table:
             item = self.item_of(judge, pair, deciding)
@@ -373,12 +371,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back labels that still hold, and return their number.
-
-        author, reason: who takes them back, and why.
-
-        Raises StoreError if the journal cannot be written.
-        """
+        """Take back labels that still hold, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -442,7 +435,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore those of these queries that were removed; raises StoreError if files cannot be written."""
+        """Restore those of these queries that were removed."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 

@@ -53,10 +53,8 @@ class Rooms:
 
         collection: the collection with the texts; None takes the texts on the sheets.
         suggestions: a model's labels to suggest.
-        judges: names of the judges.
 
-        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if a journal cannot be
-        written.
+        Raises BadValue without pairs.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
@@ -66,9 +64,6 @@ class Rooms:
         """Return the opened pools beside a results folder, made from its pages.
 
         suggestions: a model's labels to suggest.
-        judges: names of the judges.
-
-        Raises FormatError for a malformed sheet, StoreError if a journal cannot be written.
         """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
@@ -135,11 +130,11 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set; return (its pool, the query's identifier).
+        """Add a typed query with documents to a collection's golden set; return (its pool, the query's
+        identifier).
 
         The golden set is a TOML file beside the pool's folder, which names the queries (queries.jsonl there),
-        the documents and the judgments. Raises BadValue without a folder for pools or documents, UnknownName
-        for an unknown document.
+        the documents and the judgments. Raises BadValue without a folder for pools or documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

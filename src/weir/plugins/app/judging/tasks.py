@@ -197,8 +197,7 @@ def same_query(one: str, other: str) -> bool:
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write the queries of a golden set, unless the file has them already; raises StoreError if it cannot be
-    written."""
+    """Write the queries of a golden set, unless the file has them already."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -241,12 +240,12 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random order.
+    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random
+    order.
 
     origin: more entries of the pool's description, such as `targets` and `collections` of the results.
 
-    Raises BadValue without pairs, and for an identifier with a tab or line end; StoreError if the files
-    cannot be written.
+    Raises BadValue without pairs, and for an identifier with a tab or line end.
     """
     sheet = folder / SHEET
     if not sheet.exists():

@@ -173,7 +173,6 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     """Return the files of one of a data set's collections.
 
     subset: a collection, or a split of the documents; "" if there is only one.
-    name: the data set, for errors.
 
     Raises BadValue for a missing or unknown subset, and for parts without documents and queries.
     """

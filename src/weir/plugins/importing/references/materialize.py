@@ -59,7 +59,7 @@ def not_materialized(name: object) -> DownloadError:
 def identity(path: Path) -> list[object]:
     """Return values that identify a file: name and hash, for a large file path, size and times.
 
-    Raises OSError, and FormatError for a device.
+    Raises FormatError for a device.
     """
     check_regular(path)
     stat = path.stat()
