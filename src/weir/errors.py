@@ -212,6 +212,10 @@ class StoreWarning(UserWarning):
     """Stored data was found damaged before use and is made again."""
 
 
+UNKNOWN_SERVER = "the name of the server is not known here"
+"""Reason of a DownloadError on a machine without a network."""
+
+
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
 

@@ -24,7 +24,15 @@ from string import punctuation
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urljoin
 
-from weir.errors import BadValue, DownloadError, DownloadWarning, FormatError, StoreError, user_level
+from weir.errors import (
+    UNKNOWN_SERVER,
+    BadValue,
+    DownloadError,
+    DownloadWarning,
+    FormatError,
+    StoreError,
+    user_level,
+)
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
@@ -315,7 +323,7 @@ def _transfer(address: Address, job: _Job) -> None:
         reason = error.reason if isinstance(error, NotSentError) else error
         said = reason.strerror if isinstance(reason, OSError) else None
         if isinstance(reason, gaierror) and not have:
-            raise _HopelessError(f"the name of the server is not known here ({said})") from None
+            raise _HopelessError(f"{UNKNOWN_SERVER} ({said})") from None
         if isinstance(reason, TimeoutError):
             said = "no answer in time"
         elif isinstance(reason, IncompleteRead):
