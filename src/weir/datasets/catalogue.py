@@ -156,7 +156,7 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """Return the group of that name; raises UnknownName."""
+    """Return the catalogue's group of datasets of this name; raises UnknownName."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")

@@ -40,7 +40,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """The work, time and memory of a stage, counted while it is being made."""
+    """Counters of the requests, seconds and memory of a stage while it is being made."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""

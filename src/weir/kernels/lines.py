@@ -82,7 +82,8 @@ def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return True if two words start with `size` bytes of two other words; False beyond sixteen bytes."""
+    """Return True if a word of sixteen bytes (first, second) starts with the `size` bytes of another (head_1,
+    head_2)."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)

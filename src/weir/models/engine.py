@@ -108,7 +108,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine that these settings choose on this machine.
+    """Return which engine computes a checkpoint on this machine by these settings; nothing is loaded.
 
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.

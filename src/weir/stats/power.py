@@ -351,8 +351,8 @@ def equivalence(differences: Float64, margin: float) -> float:
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated deviations, that is found with the wanted probability, or
-    None."""
+    """Return the true difference, in estimated standard deviations, that is found with the wanted
+    probability, or None."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -372,9 +372,6 @@ def _smallest_shift(
 def _chance_of_t(
     units: int, level: float, kurtosis: float, pilot: int | None = None
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a paired
-    t-test finds it.
-    """
     # Exact for normal differences. Otherwise the estimated deviation varies, to the first order, as a normal
     # one with fewer degrees of freedom.
     edge = student_quantile(1 - level / 2, units - 1)
@@ -396,7 +393,8 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a test finds it."""
+    """Return a function from a true difference, in estimated standard deviations, to the power of the test.
+    """
     # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
     # with few possible p-values, all true differences of the family are simulated and corrected together;
     # above, this one alone.

@@ -297,7 +297,8 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's store of parts' indexes, or a new one in the context's folder or in memory."""
+    """Return the context's shelf, which keeps the indexes of a system's parts, or a new one in its folder or
+    in memory."""
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 

@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The contents of a results folder, by one measure."""
+    """The front page of a results folder: means by one measure, open pools and the newest results."""
 
     measure: str
     measures: tuple[str, ...]

@@ -67,7 +67,7 @@ def trial(visit: Visit) -> Trial:
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings for the query in the form, also of systems that ask a service."""
+    """Return the rankings for the query in the form, also by systems that ask a service."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 

@@ -297,7 +297,7 @@ def clustered(rows: TokenRows) -> Centroids:
 
 
 def listed(clusters: Centroids) -> CentroidLists:
-    """Return inverted lists of the documents of each centroid."""
+    """Return the documents of each centroid."""
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
@@ -357,7 +357,7 @@ class Compressed:
 
     @property
     def all_rows(self) -> None:
-        """None, since vectors are decompressed when they are needed."""
+        ...
 
     def __len__(self) -> int:
         return len(self.clusters.ptr) - 1
@@ -372,7 +372,7 @@ class Compressed:
         return Ragged(ptr, self._decompressed(tokens))
 
     def release(self) -> None:
-        """Do nothing, since compressed files are small."""
+        ...
 
     def _decompressed(self, tokens: Int64) -> Float32:
         out = np.empty((len(tokens), self.dimensions), np.float32)
@@ -443,10 +443,7 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return memory-mapped centroids, lists and compressed vectors that `write_clusters` wrote.
-
-    Raises StoreError for a damaged file.
-    """
+    """Return memory-mapped centroids, lists and compressed vectors; raises StoreError for a damaged file."""
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

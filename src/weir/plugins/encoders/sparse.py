@@ -398,7 +398,7 @@ class SparseRecipe:
         )
 
     def prompt(self, kind: Kind) -> str:
-        """Return the words put before each text of this kind, "" for none."""
+        """Return the text before each text of this kind, "" for none."""
         side = self.side(kind)
         if isinstance(side, TokenWeights):
             return ""
@@ -446,7 +446,7 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return the engine of a checkpoint on a device."""
+        """Return which engine computes a checkpoint on a device; nothing is loaded."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)

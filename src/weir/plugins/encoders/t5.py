@@ -325,10 +325,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield the questions about each text, a list for each, some texts at a time, in order.
-
-        Steps raise BadValue for a text that does not fit into memory.
-        """
+        """Yield the questions about each text, a list for each, some texts at a time, in order."""
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

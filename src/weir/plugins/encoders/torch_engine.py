@@ -475,7 +475,7 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Return a checkpoint loaded into Weir's own torch layers; raises BadValue for an unknown architecture."""
+    """Return a checkpoint in Weir's own torch layers; raises BadValue for an unknown architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

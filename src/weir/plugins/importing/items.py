@@ -441,7 +441,8 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Return a grade after the choice on grades is applied; raises BadValue beyond the range of judgments."""
+    """Return a grade changed as the user's choice `grades` says; raises BadValue beyond the range of judgments.
+    """
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

@@ -694,8 +694,8 @@ class RecordedChat:
     ) -> Iterator[ChatReply]:
         """Return the stored answers in order, an empty reply for each that is not stored.
 
-        Raises UnknownAnswerError for prompts of a further round if an answer is missing, StoreError for a
-        damaged answer.
+        Raises UnknownAnswerError if an answer of an earlier round is missing, since later prompts depend on
+        it.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

@@ -359,7 +359,8 @@ class ChatForm:
 
 
 def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
-    """Return a checkpoint's chat form, and the token that ends a text by its tokenizer.
+    """Return how a checkpoint writes a chat as text (template, control tokens), and the number of its
+    end-of-text token.
 
     Raises StoreError for an unreadable tokenizer or template.
     """

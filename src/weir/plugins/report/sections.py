@@ -286,7 +286,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield a statement on pairs that other measures tell apart on a collection where the first does not."""
+    """Yield at most one statement: the largest difference that another measure than the study's first one
+    finds alone."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()

@@ -123,7 +123,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """Settings chosen on judged queries, with cross-validated values."""
+    """A fusion's best settings on judged queries, and its values on queries that were held out."""
 
     measure: Measure
     tried: int

@@ -129,7 +129,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a judge's list of queries, with the judge's progress."""
+    """A row of a judge's list of queries."""
 
     name: str
     query: str
@@ -798,8 +798,7 @@ def _new_room(visit: Visit) -> Redirect:
 def add_query(visit: Visit) -> Redirect:
     """Add a query with documents of a page to the pool of its collection, and return a redirect to judging it.
 
-    A typed query goes to the golden set. Raises BadValue if documents are no list or texts are not on this
-    machine, UnknownName for an unknown query or document.
+    A typed query goes to the golden set.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -1,7 +1,7 @@
 """The open pools of a server: a single pool, or the pools beside a results folder.
 
-Beside a results folder are pools made from lists of queries (`<collection>-1`, ...), a pool of single queries
-(`<collection>-queries`), and the golden set of typed queries (`golden-<collection>`).
+Beside a results folder are pools of lists of queries (`<collection>-1`, ...), of single queries
+(`<collection>-queries`), and of typed queries (`golden-<collection>`).
 """
 
 from __future__ import annotations
@@ -115,11 +115,7 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a collection's query to the pool of single queries; return that pool.
-
-        Raises BadValue if there is no folder for pools and without documents, UnknownName for an unknown
-        query or document.
-        """
+        """Add documents of a collection's query to the pool of single queries; return that pool."""
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -152,7 +148,7 @@ class Rooms:
             return room, query
 
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
-        """Return {document: (grade, pool)} of people's judgments in these pools for a query.
+        """Return {document: (grade, pool)} of people's judgments for a query.
 
         query: identifier of a query of the collection; "" for a typed query, which is found by its text.
         """
@@ -232,7 +228,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheets of `weir labels pool` in a folder or in its subfolders."""
+    """Return the sheets in a folder or its subfolders."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

@@ -104,7 +104,7 @@ class Tasks:
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """The pairs of each query that was not removed, in order, queries by their first pair."""
+        """The pairs of each query, in order, queries by their first pair."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -125,7 +125,7 @@ class Tasks:
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
-        """Return True if a label's document has changed its text since the label was given."""
+        """Return True if a label's document has changed its text since."""
         pair = self.by_pair.get((label.query, label.document))
         return bool(label.content) and pair is not None and pair.content != label.content
 
@@ -187,12 +187,12 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text without case, surplus blanks and composition of letters, in which people do not differ."""
+    """Return a query's text without differences of case, blanks and composition of letters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return True if two texts are a query that people would call the same."""
+    """Return True if two texts are the same query to people."""
     return query_key(one) == query_key(other)
 
 
