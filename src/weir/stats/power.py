@@ -393,8 +393,7 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated standard deviations, to the power of the test.
-    """
+    """Return a function from a true difference, in estimated standard deviations, to the power of the test."""
     # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
     # with few possible p-values, all true differences of the family are simulated and corrected together;
     # above, this one alone.

@@ -221,8 +221,7 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns.
-    """
+    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns."""
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:
         return Markup()

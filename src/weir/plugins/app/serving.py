@@ -43,6 +43,9 @@ def serve(
     read_only: take no judgments.
     collection: collection with the texts of a pool. None takes the texts on its sheet.
     suggestions: a model's labels to suggest to judges. None for none.
+
+    Raises BadValue for a host or port that is not available, and for a host that other machines can reach
+    without a token.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

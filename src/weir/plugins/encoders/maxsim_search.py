@@ -356,8 +356,7 @@ class Compressed:
         return np.diff(self.clusters.ptr)
 
     @property
-    def all_rows(self) -> None:
-        ...
+    def all_rows(self) -> None: ...
 
     def __len__(self) -> int:
         return len(self.clusters.ptr) - 1
@@ -371,8 +370,7 @@ class Compressed:
         tokens = np.repeat(self.clusters.ptr[numbers] - ptr[:-1], lengths) + np.arange(ptr[-1])
         return Ragged(ptr, self._decompressed(tokens))
 
-    def release(self) -> None:
-        ...
+    def release(self) -> None: ...
 
     def _decompressed(self, tokens: Int64) -> Float32:
         out = np.empty((len(tokens), self.dimensions), np.float32)

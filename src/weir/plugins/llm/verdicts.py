@@ -233,10 +233,7 @@ def several_numbers(text: str) -> bool:
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped.
-
-    passages: passages of the prompt, needed by a form without a token.
-    """
+    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -377,8 +374,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to
-    1.
+    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to 1.
 
     None without log-probabilities, if the numbers have too little probability, and for more than 9 numbers.
     """

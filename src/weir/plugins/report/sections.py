@@ -974,11 +974,7 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could
-    reverse.
-
-    Counts pairs whose difference the queries can show, and pairs with a verdict.
-    """
+    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could reverse."""
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1006,10 +1002,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check over all audits; None without audits.
-
-    Findings of severity "note" are left out.
-    """
+    """Return the section on audits, with the worst finding of each check over all audits; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1776,8 +1769,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
     """Return all sections whose data are on this machine, in reading order.
 
-    audits: audits of the folder, () without.
-    answered: the questions of a reviewer.
+    audits: of the folder.
     """
     made = [
         short(study, audits),

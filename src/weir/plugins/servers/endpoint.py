@@ -197,7 +197,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How many requests a server gets at a time, and how long Weir waits for it. Not part of any key."""
+    """How many requests a server gets at a time, and how long Weir waits for it."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -279,8 +279,7 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, whose requests lack some entries; raises UnknownName for
-        another stage."""
+        """Return the template of an earlier stage; raises UnknownName for another stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -310,7 +309,7 @@ class SearchTemplate:
         return [name for text in self.headers.values() for name in _VARIABLE.findall(text)]
 
     def uses(self, *names: str) -> bool:
-        """Return True if the path, parameters or body contain one of these placeholders."""
+        """Return True if the request contains one of these placeholders."""
         used = _names_in([self.path, dict(self.params), self.body, dict(self.values)])
         return any(name in names for name, _ in used)
 
@@ -614,10 +613,7 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings file's contents without limits, and a version.
-
-        Without a version, the description is valid in this process only.
-        """
+        """Return the settings file's contents without limits, and a version."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 

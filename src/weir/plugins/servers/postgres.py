@@ -705,10 +705,7 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text.
-
-        Raises ServiceError for queries without an answer, BadRanking for unknown documents.
-        """
+        """Return the k best documents, none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -799,10 +796,7 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place.
-
-        Raises DownloadError for a missing checkpoint, ServiceError for an unusable dsn.
-        """
+        """Return everything that decides the rankings, and the server's place."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -831,10 +825,9 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Encode the documents if vectors are searched, copy those that the server lacks, and return the
-        searcher.
+        """Encode the documents if vectors are searched, copy those that the server lacks, and return the searcher.
 
-        The context's folder keeps the table's name. Raises ServiceError.
+        The context's folder keeps the table's name.
         """
         vectors = None
         if self.dense is not None:
@@ -900,10 +893,7 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server and search, and a version; raises ServiceError.
-
-        Without a version, the description is valid in this process only.
-        """
+        """Return the table, its server and search, and a version; raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}

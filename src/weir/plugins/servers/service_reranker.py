@@ -281,11 +281,10 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs (the probe), stored or requested now, which show whether the
-        model has changed.
+        """Return the scores of two fixed pairs (the probe), stored or requested now, which show if the model
+        has changed.
 
-        Raises ServiceError if the service has no usable answer, StoreError if the stored scores cannot be
-        read.
+        Raises ServiceError if the service has no usable answer.
         """
 
         def checked(scores: Json) -> Float32:
@@ -313,7 +312,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return all settings that decide a score, with the probe's answer, as the key of stored scores."""
+        """Return all settings that decide a score, with the probe's scores, as the key of stored scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -351,8 +350,8 @@ class ServiceScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return a score for each candidate, float64[candidates]; pairs with a stored score are not sent.
 
-        Raises ServiceError with count and reason if pairs stay without a score, BadValue for more candidates
-        than the model reads together.
+        Raises ServiceError if pairs stay without a score, BadValue for more candidates than the model reads
+        together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

@@ -388,11 +388,7 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
-    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each
-    negative.
-
-    Raises the errors of loading the model.
-    """
+    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

@@ -798,7 +798,8 @@ def _new_room(visit: Visit) -> Redirect:
 def add_query(visit: Visit) -> Redirect:
     """Add a query with documents of a page to the pool of its collection, and return a redirect to judging it.
 
-    A typed query goes to the golden set.
+    A typed query goes to the golden set. Raises BadValue if documents are no list or texts are not on this
+    machine.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -53,7 +53,8 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 
 
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
-    """Return comparisons of two systems on queries with different first k documents, in random order."""
+    """Return comparisons of two systems on queries with different first k documents, in random order; raises
+    BadValue without any."""
     (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
     rankings = [
         {query: tuple(list(found)[:k]) for query, found in one.top(k).to_dict().items()}

@@ -336,8 +336,7 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the right.
-        """
+        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the right."""
         with self.table(write=True) as table:
             found = self.comparisons()
             if not number.isdecimal() or int(number) >= len(found):

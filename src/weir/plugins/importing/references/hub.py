@@ -262,9 +262,8 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     remembered, so that a name always means the same data.
 
     again: look up the present commit.
-    fetch: False raises DownloadError instead of importing.
-    Raises DownloadError if the hub cannot be reached or a checksum differs, BadValue or FormatError for other
-    data.
+    Raises DownloadError if the hub cannot be reached or importing is forbidden, or a checksum differs,
+    BadValue or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -375,7 +374,6 @@ def is_hub_folder(folder: Path) -> bool:
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
     """Import a local folder in the hub's layout, once, and return the collection; raises BadValue or FormatError.
 
-    subset: name of its configuration, "" for the only one.
     fetch: False raises DownloadError unless it was imported before.
     """
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))

@@ -23,14 +23,13 @@ _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, lar
 
 
 def home() -> Path:
-    """Return the folder in Weir's home that holds collections imported by reference."""
+    """Return the home folder of collections imported by reference."""
     return settings().home / "references"
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
     """Return the folder of a collection. If it is missing, one process imports it while others wait.
 
-    name: part of the folder's name.
     key: JSON of everything that decides the content.
     make: writes the folder, whole or not at all. None if importing is forbidden.
     Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and errors of `make`.
