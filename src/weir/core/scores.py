@@ -49,7 +49,7 @@ class Note:
 
     def about(self, name: str) -> Note:
         """Return the same note about a named system or collection."""
-        return replace(self, text=f"{name}: {self.text}")
+        return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
 # Labels by a model, and the scores by people's labels alone.
