@@ -175,6 +175,16 @@ class Study:
         return tuple(dict.fromkeys(cell.dataset for cell in self.cells))
 
     @cached_property
+    def units(self) -> tuple[str, ...]:
+        """The collections; splits of one are one."""
+        return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
+
+    @property
+    def noun(self) -> str:
+        """The noun that counts datasets: "datasets" if some are splits of one collection, else "collections"."""
+        return "collections" if len(self.units) == len(self.datasets) else "datasets"
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The means of all results, then means of groups of datasets after their members."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
@@ -356,8 +366,7 @@ def _compared(
     baseline: str | None,
     method: ComparisonMethod,
 ) -> list[Comparison]:
-    count = len({dataset for dataset, _ in scores})
     return [
-        replace(one, dataset=f"{count} collections") if one.unit == "datasets" else one
+        replace(one, dataset=f"{one.count} collections") if one.unit == "datasets" else one
         for one in compare_cells(scores, measures, baseline, method)
     ]
