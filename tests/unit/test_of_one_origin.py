@@ -325,6 +325,32 @@ def test_a_gate_says_that_the_depth_changed(tmp_path, saved):
     ]
 
 
+@pytest.mark.parametrize("name", ["kb", "kb2"])
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_gate_says_that_the_documents_changed(tmp_path, name, saved):
+    queries, qrels = {f"q{n}": "egg" for n in range(6)}, {f"q{n}": {"d1": 1} for n in range(6)}
+    for folder, collection, texts in (("one", "kb", "egg"), ("other", name, "egg ham")):
+        root = tmp_path / folder / collection
+        (root / "qrels").mkdir(parents=True)
+        (root / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "text": texts}) + "\n")
+        (root / "queries.jsonl").write_text(
+            "".join(json.dumps({"_id": q, "text": t}) + "\n" for q, t in queries.items())
+        )
+        rows = "".join(f"{q}\td1\t1\n" for q in qrels)
+        (root / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+        weir.benchmark(str(root), "bm25", "RR", out=tmp_path / f"{folder}-results")
+    baseline = tmp_path / "one-results"
+    if saved:
+        weir.save_baseline(tmp_path / "b.tsv", baseline, measures="RR")
+        baseline = tmp_path / "b.tsv"
+    result = weir.gate(baseline, tmp_path / "other-results", measures="RR")
+    said = [note.text for note in result.notes() if "other documents" in note.text]
+    assert len(said) == 1
+    assert said[0].startswith("baseline and candidate ranked other documents, or other queries or candidates")
+    again = weir.gate(baseline, tmp_path / "one-results", measures="RR")
+    assert not any("other documents" in note.text for note in again.notes())
+
+
 def test_a_gate_says_on_how_many_queries_a_side_has_no_value():
     qrels = judged([1] * 8)
     part = {q: FIRST[q] for q in QUERIES[:6]}
@@ -669,6 +695,24 @@ def test_datasets_that_groups_or_effects_cannot_use_are_left_out_by_name(tmp_pat
     assert "left out, having one query: one" in str(studies)
     with pytest.raises(BadValue, match="no group has two of its queries"):
         weir.compare(tmp_path, measures="RR", by=groups, datasets=["other"])
+
+
+def test_a_report_calls_nobody_the_fastest_beside_one_of_another_measure_or_depth(tmp_path):
+    for k, measure, system in ((9, "nDCG@10", "bm25"), (9, "nDCG@10", "rm3"), (9, "RR", "bm25(k1=3.0)")):
+        weir.benchmark("brook-facts", system, measure, k=k, out=tmp_path)
+    for path in tmp_path.glob("*/*/stage.json"):
+        record = read_record(path)
+        if record.kind == "run" and "bm25(k1=3.0)" not in record.name:
+            times = {"p50": 9.0, "p95": 9.0, "p99": 9.0, "mean": 9.0, "queries": 5}
+            write_record(path, replace(record, facts={**record.facts, "single_query_ms": times}))
+    said = [
+        line for line in weir.report(tmp_path, audit=False).to_markdown().splitlines() if "fastest" in line
+    ]
+    assert said
+    assert all("bm25(k1=3.0) is the fastest" in line for line in said)
+    weir.benchmark("brook-facts", "bm25(k1=3.0)", "nDCG@10", k=3, out=tmp_path)
+    weir.benchmark("brook-facts", "bm25(b=0.0)", "nDCG@10", k=3, out=tmp_path)
+    assert "the fastest" not in weir.report(tmp_path, audit=False).to_html()
 
 
 def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):

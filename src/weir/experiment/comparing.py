@@ -400,7 +400,9 @@ def diff_cells(
     cells = open_cell(first), open_cell(second)
     one, other = cells
     if (one.dataset, one.split) != (other.dataset, other.split):
-        raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+        raise BadValue(
+            f"{one.dataset} {one.split} and {other.dataset} {other.split} are scores of other queries"
+        )
     (documents, queries), (others, other_queries) = answered_texts(one), answered_texts(other)
     if documents != others and (queries != other_queries or one.judgments != other.judgments):
         what = "queries" if queries != other_queries else "judgments"
@@ -637,9 +639,9 @@ def gate_cases(
         for text in dict.fromkeys(text for one in side for text in one.remarks):
             by_note.setdefault(text, []).append(role)
     notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
-    scored_now = {  # without their depths, which meet below
+    scored_now = {  # without depths and texts, which meet below
         (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): replace(
-            judged.scores, origin=replace(judged.scores.origin, depth=None)
+            judged.scores, origin=replace(judged.scores.origin, depth=None, texts="")
         )
         for role, side in zip(("baseline", "candidate"), sides, strict=True)
         for one in side
@@ -656,7 +658,11 @@ def gate_cases(
         depths = {role: scores.origin.depth for role, scores in pair.items() if scores.origin.depth}
         uncut = {role for role, scores in pair.items() if scores.origin.whole}
         deeper = depth_notes(depths, dict.fromkeys(measures, tuple(pair)), uncut)
-        notes += [note.about(name) for note in deeper] if len(pairs) > 1 else deeper
+        notes += (
+            [note.about(name) for note in (*deeper, *_other_texts(pair))]
+            if len(pairs) > 1
+            else [*deeper, *_other_texts(pair)]
+        )
         groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
         for measure in measures:
             whole = table(name, measure, pair)
@@ -665,6 +671,15 @@ def gate_cases(
                 rows = groups.rows(whole.queries)
                 cases += [(label, whole.take(columns)) for label, columns in rows.items()]
     return cases, notes
+
+
+def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
+    texts = {one.origin.texts for one in pair.values() if one.origin.texts}
+    named = " and ".join(
+        dict.fromkeys(one.origin.collection for one in pair.values() if one.origin.collection)
+    )
+    what = "ranked other documents, or other queries or candidates"
+    return [Note(f"{' and '.join(pair)} {what}" + f", of {named}" * bool(named))] * (len(texts) > 1)
 
 
 def collections_of(

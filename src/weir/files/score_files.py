@@ -370,12 +370,14 @@ def _array(rows: list[list[float | None]] | None) -> Float64 | None:
 #     # conventions       default
 #     # judgments golden  35 queries      1f0c6b2f9d3e4a51
 #     # depth     golden  1000
+#     # texts     golden  6b0f43c2... 0b1c77de...
 #     dataset     query   judgments       nDCG@10
 #     golden      q01     9c1d02aa        0.6309297535714575
 #
 # Lines stand in the order of datasets and queries, values at full precision, `-` where a measure is undefined. The
 # third column is a hash of the judgments of the query, so that a query that was judged anew since is found. The depth
-# is the length of the longest ranking, before "whole" if rankings have every relevant document.
+# is the length of the longest ranking, before "whole" if rankings have every relevant document; the texts are hashes
+# of documents and queries.
 
 _FIRST = "# weir baseline\t1"
 _BASELINE_EXPECTED = "a baseline that weir gate --save wrote; save it again"
@@ -408,10 +410,11 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
         size = f"{len(one.scores.queries)} queries"
         lines.append(f"# judgments\t{_cell(name)}\t{size}\t{one.fingerprint}")
     for name, one in sorted(scores.datasets.items()):
-        if (depth := one.scores.origin.depth) is not None:
-            lines.append(
-                "\t".join(["# depth", _cell(name), str(depth), *["whole"] * one.scores.origin.whole])
-            )
+        origin = one.scores.origin
+        if origin.depth is not None:
+            lines.append("\t".join(["# depth", _cell(name), str(origin.depth), *["whole"] * origin.whole]))
+        if origin.texts:
+            lines.append("\t".join(["# texts", _cell(name), origin.texts]))
     lines.append("\t".join([*_COLUMNS, *first.measures]))
     for name, one in sorted(scores.datasets.items()):
         queries = one.scores.queries.tolist()
@@ -446,6 +449,10 @@ def read_baseline(path: Path) -> SystemScores:
             for cells in header
             if cells[0] == "depth"
         }
+        for cells in header:
+            if cells[0] == "texts":
+                name = _text(cells[1])
+                origins[name] = replace(origins.get(name, Origin()), texts=cells[2])
         writer, system, conventions = (
             fields["version"][0],
             _text(fields["system"][0]),

@@ -47,7 +47,7 @@ SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
-MOST_FEW = 30
+MOST_FEW = 100
 """Number of large differences from which a t-test is not deceived by how few they are."""
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
 """Smallest number of values whose excess kurtosis is estimated; rounding step and bounds of the estimate."""

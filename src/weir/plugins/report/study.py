@@ -246,11 +246,19 @@ class Study:
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """The cost of each result, with its mean by the first measure."""
-        measured = efficiency(self.folder, self.measures[0])
+        """The cost of each result that the first measure scored, with its mean."""
+        return tuple(one for one in self.every_cost if one.quality.measure == self.measures[0])
+
+    @cached_property
+    def every_cost(self) -> tuple[Efficiency, ...]:
+        """The cost of each result, with its mean by the first measure that scored it."""
         place = {(cell.dataset, cell.label): n for n, cell in enumerate(self.cells)}
-        own = [one for one in measured if (one.quality.dataset, one.quality.system) in place]
-        return tuple(sorted(own, key=lambda one: place[one.quality.dataset, one.quality.system]))
+        found = dict[tuple[str, str], Efficiency]()
+        for measure in self.measures:
+            if len(found) < len(place):
+                for one in efficiency(self.folder, measure):
+                    found.setdefault((one.quality.dataset, one.quality.system), one)
+        return tuple(found[key] for key in place if key in found)
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
