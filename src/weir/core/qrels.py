@@ -195,8 +195,7 @@ class Qrels:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file name says.
 
-        Raises BadValue for an identifier that the format cannot hold, StoreError if the file cannot be
-        written.
+        Raises BadValue for an identifier that the format cannot hold.
         """
         WRITE_QRELS(self, path)
 

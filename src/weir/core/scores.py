@@ -328,7 +328,7 @@ class Scores:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata as JSON at full precision. Raises StoreError."""
+        """Write all values and metadata as JSON at full precision."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:

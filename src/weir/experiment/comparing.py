@@ -621,10 +621,8 @@ def gate_cases(
     sides: baseline and candidate; systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
-    collections: {dataset: collection} for columns.
 
-    Raises BadValue if the sides are not comparable or no query has a group, UnknownName for an unknown
-    column.
+    Raises BadValue if the sides are not comparable or no query has a group.
     """
     cases: GateCases = []
     own = version("weir-ir")

@@ -334,10 +334,7 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect.
-
-    titles: {label: name to show}.
-    """
+    """Return a sentence for each pair of systems whose differing setting has no effect."""
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"
@@ -374,9 +371,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset of results, and across datasets if there are several.
-
-    factors, measures: by default all.
+    """Return a study of factors for each measure and dataset of results, and across datasets if there are
+    several.
 
     Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for
     a factor or measure.
@@ -397,11 +393,10 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all
+    have.
 
     scores: {(dataset, system): scores by query}.
-    factors, measures: by default all.
-    twins: result of `twin_systems`.
 
     A complete group, such as cqadupstack, counts as one collection beside others. Raises BadValue if the
     names of systems form no grid, or for levels with the same results, UnknownName for a factor or measure.

@@ -231,7 +231,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whol
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata atomically; raises StoreError."""
+    """Write scores and all their metadata atomically."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,

@@ -224,7 +224,7 @@ class Measure:
 
     @property
     def definition(self) -> Definition:
-        """The definition registered under its name; raises UnknownName."""
+        """The definition registered under its name."""
         return _definition(self.name)
 
     def per_query(self, judged: Judged) -> Float64:

@@ -135,7 +135,6 @@ def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Return the rows of every text, in the order of the texts.
 
     parts: for each batch the positions of its texts, and their rows, any number for a text.
-    count: number of texts.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -161,7 +160,6 @@ def results(
     """Yield the model's results window by window, each in the order of its texts.
 
     run: maps a batch to results; when memory runs out, batches are halved.
-    done: called with the number of texts finished.
 
     Steps raise BadValue for a single text that does not fit into memory, and the errors of `run`.
     """

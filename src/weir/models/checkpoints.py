@@ -489,10 +489,10 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any variant.
+    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any
+    variant.
 
-    Raises DownloadError if it has to be downloaded, StoreError for damaged files, BadValue for unsupported
-    layers and ambiguous ONNX files.
+    Raises DownloadError if it has to be downloaded, BadValue for unsupported layers and ambiguous ONNX files.
     """
     return read_checkpoint(locate(model), split_variant(model)[1])
 
@@ -559,8 +559,6 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """Return the settings of a checkpoint's transformer, without pooling and later steps.
-
-    root: folder of the whole checkpoint.
 
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """

@@ -223,7 +223,7 @@ class Encoder:
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine chosen for a device."""
+        """Return which engine computes the checkpoint on a device; nothing is loaded."""
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -247,8 +247,8 @@ class Encoder:
     def load(self, device: str = "auto") -> Loaded:
         """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), downloaded if needed.
 
-        Warns if the checkpoint declares prompts and none is used. Raises DownloadError, StoreError for
-        damaged files, BadValue for an unsupported checkpoint.
+        Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
+        checkpoint.
         """
         self.fetch()
         recipe = resolve(self)
@@ -299,8 +299,6 @@ class Loaded:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
         """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory.
-
-        done: called with the number of texts finished.
 
         Steps raise BadValue for a vector that is not finite and a text that does not fit into memory.
         """

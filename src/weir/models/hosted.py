@@ -346,10 +346,7 @@ def service_probe(
 ) -> ServiceProbe:
     """Return the stored response to the probe; without one, ask for it and store it, once for all processes.
 
-    about: other content of the file.
-    entry: the file's entry for the response.
     checked: returns that entry as vectors, or raises an error.
-    answer: asks the service.
 
     Raises StoreError for an unreadable file, and the errors of `answer`.
     """
@@ -402,7 +399,7 @@ def is_hosted(model: str) -> bool:
 class Hosted:
     """An encoder whose vectors an embedding API computes.
 
-    http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for bad settings.
+    http is allowed for localhost only.
     """
 
     model: str
@@ -581,10 +578,8 @@ class LoadedHosted:
         A request is sent only when its block is asked for, so that a caller that stores blocks never pays
         twice. Too large or too slow requests are halved.
 
-        done: called with the number of texts finished.
-
-        Warns if the model has changed since it was first seen. Steps raise ServiceError if the budget ends, the
-        provider refuses or all attempts fail.
+        Warns if the model has changed since it was first seen. Steps raise ServiceError if the budget ends,
+        the provider refuses or all attempts fail.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

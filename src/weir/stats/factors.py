@@ -257,7 +257,6 @@ def randomised_p(
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
-    axes: numbers of the effect's factors.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.

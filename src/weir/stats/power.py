@@ -147,7 +147,6 @@ def plan(
     differences: float64[queries].
     effects: true differences to find.
     wanted: probability of finding them.
-    alpha: level of the two-sided test.
     test: "permutation", "t" or "bootstrap-shift".
 
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
@@ -185,7 +184,6 @@ def reach(
 
     test: a name in TESTS.
     units: number of queries or datasets.
-    alpha: level of significance.
     family: the tests that are corrected together, which are assumed to have their smallest p-values too.
     beside: smallest p-values of tests in other tables that are corrected together with these.
     """
@@ -243,7 +241,6 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences.
     kurtosis: excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default as many as are tested.
@@ -268,11 +265,11 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or infinity.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
+    infinity.
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    family: the tests that are corrected together.
 
     Raises BadValue for fewer than two queries, a negative deviation, a wanted power not between alpha and 1,
     or a test of unknown power.
@@ -372,8 +369,8 @@ def _few_large(differences: Float64, margin: float) -> float:
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated deviations, that is found with the wanted probability, or
-    None."""
+    """Return the true difference, in estimated standard deviations, that is found with the wanted
+    probability, or None."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -393,9 +390,6 @@ def _smallest_shift(
 def _chance_of_t(
     units: int, level: float, kurtosis: float, pilot: int | None = None
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a paired
-    t-test finds it.
-    """
     # Exact for normal differences. Otherwise the estimated deviation varies, to the first order, as a normal
     # one with fewer degrees of freedom.
     edge = student_quantile(1 - level / 2, units - 1)
@@ -417,7 +411,7 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a test finds it."""
+    """Return a function from a true difference, in estimated standard deviations, to the power of the test."""
     # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
     # with few possible p-values, all true differences of the family are simulated and corrected together;
     # above, this one alone.
@@ -529,7 +523,6 @@ def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> st
     """Return a sentence on why so few queries or datasets can show no difference, and how many would.
 
     units, unit: number and name, such as 5 "queries".
-    tests: number of comparisons that are corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"

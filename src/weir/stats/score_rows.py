@@ -409,7 +409,8 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer ones.
+    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer
+    ones.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -495,7 +496,6 @@ def _tie_notes(
 
     tied: share of the documents returned that are tied; a large share is noted even if no printed digit
         changes.
-    of: {measure: name of its row in the note}.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}
@@ -577,8 +577,6 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     """Return the row of a group of datasets: the unweighted mean of the members' means.
 
     members: one row for each member, of one system and measure.
-    values: each member's values by query in id order.
-    geometric: values are logarithms.
 
     Its interval resamples queries within members. Raises BadValue for no members or another number of values.
     """

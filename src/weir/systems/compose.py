@@ -538,7 +538,7 @@ class FilteredSearcher:
     def fitting(self) -> NDArray[np.bool_]:
         """The documents that the filter permits, bool[documents].
 
-        Raises UnknownName for an unknown field, BadValue for a value of another kind than its field.
+        Raises BadValue for a value of another kind than its field.
         """
         return parse_filter(self.system.filter).mask(self.corpus)
 

@@ -72,7 +72,6 @@ def rankings(
 ) -> Run:
     """Return a searcher's rankings of the permitted documents, checked, one for each query in order.
 
-    who, collection: names of system and collection, for messages.
     beyond: number of the k results that are asked only to see which documents follow the cut.
 
     Raises PluginError, with system, collection and queries, for any error of the searcher that is no
@@ -89,8 +88,6 @@ def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
     """Return a re-ranker's finite score of each candidate, float64[candidates].
-
-    who: the re-ranker's name, for messages.
 
     Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
     of scores or one that is not finite.
@@ -235,7 +232,6 @@ def known_rows(
     doc: document numbers, -1 for unknown documents.
     names: function that returns the identifier of a row's document.
     unknown: treatment of unknown documents, one of UNKNOWN; "" for a system without this setting.
-    hint: advice for the message.
 
     Raises BadRanking for unknown documents unless they are dropped.
     """
@@ -301,10 +297,8 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's store of parts' indexes, or a new one in the context's folder or in memory.
-
-    build: a missing index may be built.
-    """
+    """Return the context's shelf, which keeps the indexes of a system's parts, or a new one in its folder or
+    in memory."""
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 

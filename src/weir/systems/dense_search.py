@@ -58,7 +58,7 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder, with the settings of `dense`. Raises UnknownName or BadValue."""
+    """Dense retrieval by an encoder, with the settings of `dense`."""
 
     encoder: VectorEncoder
     store: str = "fp32"

@@ -139,7 +139,6 @@ class DocumentEncoding:
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
     """Return the texts of documents as an encoder gets them.
 
-    view: fields of a text, such as "title text".
     between: characters between title and text.
     """
     return TextSource(len(corpus), partial(corpus.view, view, separator=between), corpus.ids.__getitem__)

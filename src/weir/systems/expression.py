@@ -281,7 +281,6 @@ def factorial(
 
     given: a text with values in braces, such as 'bm25(k1={0.6, 0.9}, b={0.4, 0.75})', or a function that
         makes a system or re-ranker, such as weir.BM25.
-    settings: values of each setting, for a function.
 
     Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
     """

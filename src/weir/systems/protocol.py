@@ -52,10 +52,7 @@ class Context:
 
     def for_part(self, number: int, parts: int) -> Context:
         """Return the context for one of several consecutive parts of the work, with a share of the progress
-        and no folder.
-
-        number: of the part, from 0.
-        """
+        and no folder."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -297,7 +294,7 @@ class Fetched(Protocol):
     """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download everything that `describe` needs; raises DownloadError."""
+        """Download everything that `describe` needs."""
         ...
 
 
@@ -474,7 +471,6 @@ class Prompting(Reranker, Protocol):
     ) -> PromptPlan:
         """Return upper bounds on prompts and tokens, from mean lengths.
 
-        candidates: number of candidates of each query.
         document_bytes, query_bytes: mean lengths.
         """
         ...

@@ -290,7 +290,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield a statement on pairs that other measures tell apart on a collection where the first does not."""
+    """Yield at most one statement: the largest difference that another measure than the study's first one
+    finds alone."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -679,10 +680,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
-
-    dataset, systems: only these, by default all.
-    """
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths."""
     cells = [
         named
         for cell, named in zip(study.cells, study.named_cells, strict=True)
@@ -981,11 +979,7 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could
-    reverse.
-
-    Counts pairs whose difference the queries can show, and pairs with a verdict.
-    """
+    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could reverse."""
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1013,10 +1007,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check over all audits; None without audits.
-
-    Findings of severity "note" are left out.
-    """
+    """Return the section on audits, with the worst finding of each check over all audits; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1618,10 +1609,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read.
-
-    label: function that returns a system's short name.
-    """
+    """Return the question whether answers of language models could be read."""
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1664,10 +1652,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run as something is not here; "" if all ran.
-
-    checks: only these, by default all.
-    """
+    """Return a sentence on checks that did not run as something is not here; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1789,8 +1774,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
     """Return all sections whose data are on this machine, in reading order.
 
-    audits: audits of the folder, () without.
-    answered: the questions of a reviewer.
+    audits: of the folder.
     """
     made = [
         short(study, audits),

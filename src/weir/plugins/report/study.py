@@ -82,8 +82,6 @@ class Study:
         """Return the data of a report from a results folder.
 
         baseline: name or label, by default bm25, else the first system.
-        measures, datasets, systems: only these, by default all.
-        labels: names for systems, such as "tuned=bm25(k1=1.2)".
 
         Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
         baseline, BadValue for a label without a system, and if all were scored by outdated judgments.

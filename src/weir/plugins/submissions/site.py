@@ -396,8 +396,7 @@ def rank_ranges(
 ) -> tuple[Place, ...]:
     """Return ranges of ranks from verdicts across collections (`verdicts_across`).
 
-    Systems without shared collections are not ordered, so that a missing result widens a range but never
-    moves it.
+    Systems without shared collections are not ordered.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})

@@ -40,7 +40,6 @@ MOST_SETTINGS = 2_000
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
     """Return the fusions to try, default settings first. Settings that `method` gives are fixed.
 
-    runs: number of runs.
     step: distance between the weights to try, which sum to 1.
 
     Raises BadValue if nothing is left to choose, for more than 2,000 settings, and for a step that does not
@@ -93,6 +92,7 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
 FOLDS = 5
 SEED = 20_210_427
 Watch = Callable[[int, int], None]
+"""Called with (steps done, all steps)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """Settings chosen on judged queries, with cross-validated values."""
+    """A fusion's best settings on judged queries, and its values on queries that were held out."""
 
     measure: Measure
     tried: int
@@ -178,8 +178,6 @@ def fit(
     """Return a fusion's best settings on judged queries, chosen by cross-validation.
 
     method: a method, with settings to fix, or the fusions to choose from.
-    folds: parts of the queries, each held out once.
-    seed: assigns queries to folds.
 
     Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and judged queries
     without results.
@@ -192,10 +190,6 @@ def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
 ) -> Trials:
     """Return the measure of every fusion on every judged query; a missing ranking counts as empty.
-
-    tried: fusions.
-    pool: the runs to fuse.
-    watch: called with (steps done, all steps).
 
     Raises BadValue if two runs answer no judged query together, and for a measure without a direction.
     """

@@ -84,7 +84,7 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 
     stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
 
-    Raises MissingExtra without PyStemmer, BadValue for a language that it lacks.
+    Raises BadValue for a language that it lacks.
     """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)

@@ -96,7 +96,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer; raises UnknownName, and BadValue for unreadable stop words."""
+        """The analyzer; raises BadValue for unreadable stop words."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -204,10 +204,8 @@ def weighed(
 ) -> Field:
     """Return the index of a field from batches of terms in corpus order.
 
-    table: the field's vocabulary.
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
-    keep_terms: also store each document's terms.
     weight: factor of the idf, like a boost in Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
@@ -427,10 +425,7 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the index of a corpus.
-
-        keep_terms: also store each document's terms.
-        """
+        """Return the index of a corpus."""
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
         groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]

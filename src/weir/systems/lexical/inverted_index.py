@@ -278,7 +278,7 @@ def _save_array(path: Path, array: NDArray[np.generic]) -> None:
 def save_index_of(
     system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
 ) -> None:
-    """Write a system's indexes of a corpus atomically into the folder `at`; raises StoreError.
+    """Write a system's indexes of a corpus atomically into the folder `at`.
 
     fields: all fields of the corpus that they are made of.
     """
@@ -392,10 +392,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return the score that each term of a query adds to each of its candidates.
-
-    fields: names of the vocabularies, if there are several.
-    """
+    """Return the score that each term of a query adds to each of its candidates."""
     _, term, weight = query
     count, documents = len(term), len(candidates.doc)
     cuts = np.arange(count + 1, dtype=np.int64)

@@ -397,10 +397,7 @@ class WordCounts:
     """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """Return each word's share of a collection's words, float64[words]; zeros without any.
-
-        which: number of the collection.
-        """
+        """Return each word's share of a collection's words, float64[words]; zeros without any."""
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 
@@ -411,7 +408,7 @@ class WordCounts:
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer); raises MissingExtra."""
+    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer)."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:

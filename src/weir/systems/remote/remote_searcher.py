@@ -133,8 +133,6 @@ EXPECTED = "what docs/retrievers.md says"
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
     """Return a dataclass of settings from a table of a TOML file.
 
-    kind: the dataclass.
-    where: the table's name, for messages.
     Raises UnknownName for an unknown key, FormatError, with file and table, for other errors.
     """
     if not isinstance(table, Mapping):

@@ -125,10 +125,7 @@ class PairModel(Protocol):
         ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs].
-
-        done: called with the number finished.
-        """
+        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs]."""
         ...
 
 

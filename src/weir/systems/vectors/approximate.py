@@ -77,12 +77,11 @@ class ApproximateIndex(Protocol):
         ...
 
     def build(self, rows: VectorSource) -> Approximate:
-        """Return an index of vectors for dot products; raises MissingExtra, and BadValue if the library
-        cannot make it."""
+        """Return an index of vectors for dot products; raises BadValue if the library cannot make it."""
         ...
 
     def open(self, path: Path, dimensions: int) -> Approximate:
-        """Return a written index; raises StoreError if it cannot be read."""
+        """Return a written index."""
         ...
 
 

@@ -168,7 +168,6 @@ class Journal:
 
         parts: the rows of each column.
         size: constant kept in the records.
-        durable: force the data to disk.
         """
         records = self.records()
         record = np.zeros(1, self.record)

@@ -42,6 +42,7 @@ from weir.systems.vectors.journal import (
 Bool: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.uint8]
 Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (texts that have rows, all texts)."""
 
 
 CODECS = ("fp32", "fp16", "bf16", "int8", "binary")
@@ -280,7 +281,6 @@ class RowStore:
         """Return a function that encodes texts and adds their rows to the store.
 
         hashes: of the texts, as keys of the rows.
-        encode: function from texts to rows.
         """
 
         def keep(numbers: Int64, lacking: Bool) -> None:
@@ -309,8 +309,7 @@ class RowStore:
         """Add missing vectors, converted from a store in fp32; vectors that this format cannot hold are left
         out.
 
-        Raises BadValue if memory does not suffice to look texts up, StoreError if the files cannot be
-        written.
+        Raises BadValue if memory does not suffice to look texts up.
         """
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
@@ -482,8 +481,6 @@ def encoded_rows(
 ) -> StoredRows:
     """Return the rows of texts in order, after encoding and storing missing ones.
 
-    progress: called with (texts that have rows, all texts).
-
     Raises BadValue, with the text, for numbers that are not finite and rows of wrong number or size, and if
     memory does not suffice; raises StoreError.
     """
@@ -542,7 +539,6 @@ def completed(
     """Encode the texts that a store lacks; return its state with all of them.
 
     keep: encodes and stores texts.
-    progress: called with (texts that have rows, all texts).
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
@@ -564,10 +560,10 @@ def share_encoder(
     cut: EncodingBlocks,
     full: RowStore | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
-    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home` has.
+    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home`
+    has.
 
     texts_of, encode: functions from a corpus to its texts, and from texts to rows.
-    cut: blocks of the whole corpus.
     full: a store from which `home` converts vectors.
 
     The function takes (corpus, (number of the share, number of shares), folder, progress).
