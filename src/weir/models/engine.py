@@ -142,10 +142,8 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """Return the engine that `declare` would choose, without looking at a checkpoint; raises BadValue for
-    int8 on a GPU.
+    """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
 
-    engine, dtype, device: as for `declare`.
     lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
@@ -194,8 +192,6 @@ def prepare(device: str) -> None:
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
     """Return the engine that `declared` names, loaded with a head.
-
-    segments: batches distinguish the two texts of a pair.
 
     Raises BadValue for an unsupported checkpoint or device.
     """

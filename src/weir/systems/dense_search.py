@@ -113,7 +113,6 @@ class DenseRetriever:
     share_encoder = encoded.share_encoder
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which documents are encoded; 1 for objects, APIs and several devices."""
         whole = not isinstance(self.encoder, Encoder) or len(devices(settings().device)) > 1
         return 1 if whole else encoded.encoding_blocks(self, documents)
 

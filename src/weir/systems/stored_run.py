@@ -173,7 +173,6 @@ class StoredRunSearcher:
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
 
     def costs(self) -> Costs:
-        """Return costs without a search time, since rankings are only read."""
         return Costs(repeatable=True, measured=False)
 
 
@@ -223,10 +222,7 @@ class CandidatePoolSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-
-        Raises BadValue if no query has candidates, and for k below 1.
-        """
+        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

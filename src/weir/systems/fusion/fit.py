@@ -255,10 +255,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen on all.
-
-    k: documents kept for each query; None for all.
-    """
+    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen
+    on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -292,7 +290,6 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
     """Return tables that compare the cross-validated fusion with the best single run, and a note on that choice.
 
-    held_out: scores of the cross-validated run.
     single: scores of each run by name; the first measure tells which is best.
     """
     way = direction(held_out.measures[0])

@@ -110,7 +110,6 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
     """Return the documents that an index finds, scored exactly and in trec order.
 
     queries: float32[Q, d].
-    tie_rank: int32[N], order of documents of equal score.
     """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
@@ -126,7 +125,7 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean shares of the exact k best documents that an index misses, by cause."""
+    """Mean shares of the exact k best that an index misses, by cause."""
 
     quantisation: float
     """Share missed even by an exact search of the vectors as the index stores them."""

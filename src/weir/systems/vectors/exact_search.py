@@ -66,8 +66,7 @@ class ArraySource:
     def take(self, numbers: NDArray[np.integer]) -> Float32:
         return np.ascontiguousarray(self.values[numbers], np.float32)
 
-    def release(self) -> None:
-        """Do nothing: the array is the caller's."""
+    def release(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,8 +385,8 @@ def search(
 
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
-    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks), by default document numbers.
-    first_pass: "auto", "int8" or "fp32", how candidates are found; changes only the time.
+    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks).
+    first_pass: how candidates are found; changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
     numbers that are not finite.

@@ -40,7 +40,7 @@ def search_on(
     """Return the exact k best documents by dot product, of which a torch device finds candidates.
 
     queries: float32[Q, d].
-    tie_rank: int32[N], a permutation that orders ties, by default document numbers.
+    tie_rank: int32[N], a permutation that orders ties.
 
     Queries that float errors leave undecided are searched on the processor. Raises BadValue for k below 1,
     unequal dimensions, and numbers that are not finite.

@@ -252,8 +252,7 @@ class RowStore:
         check: compare with checksums, once in each process; damaged rows are dropped with a StoreWarning, and
             made again later.
 
-        Raises StoreError, with the file, for damage that stays: without `check`, or if nothing can be
-        written.
+        Raises StoreError, with the file, for damage that stays.
         """
         if not check:
             return self._read(check)
@@ -264,7 +263,7 @@ class RowStore:
 
         values: a row for each text, or of each text the number in `lengths`.
 
-        Raises BadValue for rows of another number or size, StoreError if the files cannot be written.
+        Raises BadValue for rows of another number or size.
         """
         rows = self.codec.write(values)
         counts = np.ones(len(texts), np.int64) if lengths is None else lengths
@@ -278,10 +277,7 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts and adds their rows to the store.
-
-        hashes: of the texts, as keys of the rows.
-        """
+        """Return a function that encodes texts and adds their rows to the store."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -482,7 +478,7 @@ def encoded_rows(
     """Return the rows of texts in order, after encoding and storing missing ones.
 
     Raises BadValue, with the text, for numbers that are not finite and rows of wrong number or size, and if
-    memory does not suffice; raises StoreError.
+    memory does not suffice.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -536,10 +532,7 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts that a store lacks; return its state with all of them.
-
-    keep: encodes and stores texts.
-    """
+    """Encode the texts that a store lacks; return its state with all of them."""
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
         with suppress(StoreError):  # a process that was killed after its last batch leaves its lock
