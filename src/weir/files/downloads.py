@@ -121,6 +121,7 @@ def _refusal_reason(member: zipfile.ZipInfo) -> str:
 # Fetches a file over HTTP: resumed after a cut, checked against its hash, there whole or not at all.
 
 Progress: TypeAlias = Callable[[int, int | None], None]
+"""Called with (bytes so far, total bytes or None)."""
 
 _WORTH = 1 << 20  # bytes after which a connection that was cut counts as a good one
 _DIGITS = 18  # of the length of a file at most
@@ -224,7 +225,6 @@ def download(
     """Fetch a file from the first address that provides it. An existing file stays if its checksum is right,
     or if none is given.
 
-    urls: addresses to try in order.
     checksum: expected hash, in a form of `checksum_of`. A file with another checksum is removed.
     size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
     progress: called with (bytes so far, total bytes or None).

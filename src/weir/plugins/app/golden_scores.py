@@ -18,10 +18,8 @@ def golden_subject(
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
     """Return the rankings of the systems that answer all typed queries, and (system, reason) of each other one.
 
-    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings; all
-    others are searched for, unless a system asks a service.
-
-    Raises UnknownName for a collection that the results lack.
+    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings;
+        all others are searched for, unless a system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):

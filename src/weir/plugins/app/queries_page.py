@@ -48,7 +48,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in the list of a collection's queries, with the values of the compared systems."""
+    """A row of the list of queries, with the values of the compared systems."""
 
     query: str
     text: str
@@ -156,7 +156,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query; raises StoreError for damaged files."""
+        """Return the values of one or two results by query."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -200,7 +200,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query from rankings and texts, in the order of the queries in `Compared`."""
+    """Facts about each query from rankings and texts, in the order of `Compared`."""
 
     judged: Float64
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
@@ -275,7 +275,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return a part of the list of queries; raises UnknownName for a collection, measure, system or filter."""
+    """Return a part of the list of queries; raises UnknownName for an unknown parameter."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -305,7 +305,7 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Return the list with the filters and order that a URL names; raises UnknownName for unknown names."""
+        """Return the list with a URL's filters and order; raises UnknownName."""
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
@@ -445,7 +445,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return (value, label) of the filters and slices, each label with its number of queries."""
+    """Return (value, label with the number of queries) of the filters and slices."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

@@ -59,8 +59,7 @@ class Trial:
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in the URL; raises UnknownName for an unknown
-    system.
+    """Return the rankings of up to four systems for the query in the URL.
 
     Systems that ask a paid or remote service are not searched, so that reading a page costs nothing.
     """
@@ -68,7 +67,7 @@ def trial(visit: Visit) -> Trial:
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings for the query in the form, also of systems that ask a service."""
+    """Return the rankings for the query in the form, also by systems that ask a service."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -111,10 +110,8 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
 def answered(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there are none.
-
-    paid: also ask systems that ask a service.
-    """
+    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there
+    are none."""
     if not query:
         return (), None, ""
     try:

@@ -459,6 +459,6 @@ def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDi
 
 
 def vectors_fingerprint() -> str:
-    """Return twelve hex digits that change with any input or exact value of the golden vectors."""
+    """Return twelve hex digits that change with any golden vector."""
     content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

@@ -323,7 +323,7 @@ QUESTIONS: Sequence[Question] = (
 def open_section(study: Study) -> Section | None:
     """Return what a results folder says of the questions, on the largest collection; None without an answer.
 
-    The funnel has a section of its own. The old system is the baseline, the new one the best of the others.
+    The old system is the baseline, the new one the best of the others.
     """
     cells = tuple(cell for cell in study.cells if cell.dataset == study.largest)
     measure, labels = study.measures[0], {cell.label: cell for cell in cells}
@@ -367,8 +367,8 @@ def open_section(study: Study) -> Section | None:
 def stored_answers(root: Path, question: Question, collection: str) -> list[tuple[str, ResultSet[Any]]]:
     """Return (file, results) of each JSON file in a results folder with an answer about a collection.
 
-    A file is one of `ResultSet.save`, the lines of a command's --json, or the values of `weir gate --sequential`.
-    Warns (LossWarning) of files that cannot be read as JSON.
+    A file is one of `ResultSet.save`, the lines of a command's --json, or the values of `weir gate
+    --sequential`. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):
