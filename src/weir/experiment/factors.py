@@ -414,8 +414,16 @@ def study_factors(
         for dataset in there:
             _refuse_twin_levels(dataset, (twins or {}).get(dataset, ()), design, chosen)
         lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
-        notes = (*omissions, *(f"left out, not being there for each dataset: {name}" for name in lacking))
-        tables = [table(d, measure, {s: having[d, s] for s in design.systems}) for d in there]
+        every = [table(d, measure, {s: having[d, s] for s in design.systems}, least=1) for d in there]
+        if not (tables := [one for one in every if one.comparable]):
+            raise BadValue(
+                f"{measure}: no dataset has two queries with a value of every system, as effects need"
+            )
+        notes = (
+            *omissions,
+            *(f"left out, not being there for each dataset: {name}" for name in lacking),
+            *(f"left out, having one query: {one.dataset}" for one in every if not one.comparable),
+        )
         studies = [factor_study(one, design, chosen, method) for one in tables]
         units = units_across(tables)
         if len(units) > 1:

@@ -1278,7 +1278,7 @@ def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranke
         found = any(p.verdict == "equivalent" for c in comparisons for p in c.pairs)
         lines.append(
             f"{'equivalent:' if found else 'no pair is equivalent, which would say that'} the difference lies within "
-            f"±{m.margin:g} (two one-sided t-tests)"
+            f"±{m.margin:g} (two one-sided t-tests, and exact ones for few large differences)"
         )
         if m.margin < 1 and any(p.low is None for c in comparisons for p in c.pairs):
             needed = math.ceil(math.log(m.alpha) / math.log1p(-m.margin))

@@ -602,5 +602,8 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
         lines.append("geometric means, over systems and collections too: differences are those of logarithms")
     lines += direction_notes(study.measure for study in studies)
     if m.margin is not None:
-        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+        lines.append(
+            f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests, "
+            "and exact ones for few large differences)"
+        )
     return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

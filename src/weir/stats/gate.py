@@ -357,6 +357,7 @@ def _finding(one: Gate) -> str:
     logarithms = " of logarithms" if one.geometric else ""
     allowed = f"{logarithms}, about {percent(1 - math.exp(-one.max_drop))}" if one.geometric else ""
     queries = f"{count(one.queries)} quer{'y' if one.queries == 1 else 'ies'}"
+    queries += f" ({count(one.left_out)} left out that not both sides have)" * bool(one.left_out)
     bound = f"{side} bound {change(one.low)} with {100 * one.confidence:g}% confidence over {queries}"
     if math.isnan(one.low):
         bound = f"no {side} bound over {queries}"

@@ -47,7 +47,8 @@ SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
-_ROUNDING = 1e-9
+MOST_FEW = 100
+"""Number of large differences from which a t-test is not deceived by how few they are."""
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
 """Smallest number of values whose excess kurtosis is estimated; rounding step and bounds of the estimate."""
 KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
@@ -339,12 +340,29 @@ def equivalence(differences: Float64, margin: float) -> float:
     if deviation_of(differences) == 0 and mean < margin < 1:
         # How often are all alike although rare differences of 1, which were not met, bring the mean to the margin?
         return float(max(((1 - margin) / (1 - mean)) ** len(differences), 0.5 ** len(differences)))
-    # Two one-sided t-tests (TOST): Schuirmann 1987. Few differing queries deceive them: the claim must also survive an
-    # exact test in which each difference is 0 or the largest one.
-    queries, largest = len(differences), float(np.abs(differences).max())
-    found = math.floor(queries * mean / largest + _ROUNDING)
-    rare = 1 - binomial_tail(found + 1, queries, margin / largest) if largest > margin else 0.0
-    return max(t_tail(differences + margin), t_tail(margin - differences), rare)
+    # Two one-sided t-tests (TOST): Schuirmann 1987. Few large differences deceive them, so the claim must also survive
+    # exact tests of how often they occur.
+    of_t = max(t_tail(differences + margin), t_tail(margin - differences))
+    return max(of_t, _few_large(differences, margin), _few_large(-differences, margin))
+
+
+def _few_large(differences: Float64, margin: float) -> float:
+    """Return the largest p-value of the claim that the mean lies below `margin`, if each difference is one of two.
+
+    These are the mean of the largest few and that of the others, for each number of few; none if the largest
+    difference has the other sign.
+    """
+    descending = np.sort(differences)[::-1]
+    largest, count = float(np.abs(differences).max()), len(differences)
+    worst = 0.0
+    for few in range(int(descending[0] == largest), min(MOST_FEW + 1, count)):
+        if few and descending[few - 1] == descending[few]:
+            continue
+        high = exact_mean(descending[:few]) if few else largest
+        low = exact_mean(descending[few:])
+        if low < margin < high:
+            worst = max(worst, 1 - binomial_tail(few + 1, count, (margin - low) / (high - low)))
+    return worst
 
 
 @lru_cache(maxsize=1024)
