@@ -161,8 +161,6 @@ def head_of(path: Path) -> bytes:
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
     """Return the format of an existing file, by its name, else by its first bytes.
 
-    head: its first bytes, if already read.
-
     Raises FormatError if it cannot be read or has an unknown format.
     """
     head = head_of(path) if head is None else head
@@ -222,10 +220,7 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is an object with nuggets; False if it cannot be read.
-
-    head: the file's first bytes, if already read.
-    """
+    """Return True if a file's first line is an object with nuggets; False if it cannot be read."""
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -260,7 +255,6 @@ def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
     """Return the first line of a text table, split at its separator.
 
     tabs: the separator is the tab; otherwise the line decides.
-    head: the file's first bytes, if already read.
 
     Raises FormatError if lines end in carriage returns without line feeds.
     """
@@ -332,7 +326,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 def kind_of_file(path: Path) -> Kind:
     """Return "run" or "qrels", by column names, the number of TREC columns, or fractions in JSON (a run).
 
-    Raises FormatError if undecided, or if the file cannot be read.
+    Raises FormatError if undecided.
     """
     form = format_of(path, "run")
     if form.name == "trec":
@@ -722,8 +716,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
 def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (last line number, cells) of each record below the header; no cells for an empty line.
 
-    Raises FormatError for invalid quoting, too long cells or lines, an unquoted lone carriage return, and
-    damage.
+    Raises FormatError for damage.
     """
     number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
 
@@ -765,12 +758,11 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 
 
 def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (last line number, cells) of each record below the header; no cells for an empty line.
+    """Yield the records of `_table_records`, with decimal points in the columns of numbers.
 
     columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
 
-    Raises FormatError for invalid quoting, too long cells or lines, damage, and a column with commas and
-    points.
+    Raises FormatError also for a column with commas and points.
     """
     records = _table_records(path, separator)
     return decimal_points(path, records, columns) if separator == SEMICOLON else records
