@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -1206,7 +1206,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
-    made = [*map(Note, mixed_provenance(cells)), *judgments, *said]
+    made = [*map(Note, mixed_provenance(cells, shown)), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows)]
 
@@ -1260,13 +1260,20 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
     return notes + (_short_rankings(cells, names) if len({cell.depth for cell in cells}) > 1 else [])
 
 
-def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
-    """Return sentences on results with equal names but different algorithms, settings, k or collections."""
+def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
+    """Return sentences on results with equal names but different algorithms, settings, k or collections.
+
+    measures: those whose algorithms count, by default all.
+    """
     sentences = other_algorithms(
         {
             f"{cell.dataset} {cell.called}": {
                 "bootstrap interval": str(cell.scored[-1][1].declared["interval"].get("algorithm")),
-                **{f"measure {measure}": number for measure, number in cell.origin.algorithms.items()},
+                **{
+                    f"measure {measure}": number
+                    for measure, number in cell.origin.algorithms.items()
+                    if not measures or measure in measures
+                },
             }
             for cell in cells
         }
