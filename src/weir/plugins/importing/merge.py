@@ -384,6 +384,8 @@ class FileCounts:
     """Number of all refused rows."""
     rows: int = 0
     """Rows of the file."""
+    trimmed: int = 0
+    """Rows whose texts lost blanks around them."""
     places: set[str] = field(default_factory=set)
     """Places of rows lost to the collection."""
     cells_left: Counter[str] = field(default_factory=Counter)
@@ -705,7 +707,7 @@ def _judged_pairs(
                 if grade is None:
                     word = str(item.grade)[:40]
                     named = f"; `grades='{unknown}'` gives each word its number" * (
-                        grade_word(word) not in ("", "nan")
+                        bool(unknown) and grade_word(word) not in ("", "nan")
                     )
                     raise ValueError(f"the grade {word!r} is no finite number{named}")
                 if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):
