@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weir.core.origin import Origin
 from weir.core.query_metadata import QueryGroups
 from weir.core.scores import JudgedScores, Scores, SystemScores
 from weir.core.strings import Ids
@@ -27,7 +28,8 @@ def baselines(draw: st.DrawFn) -> SystemScores:
         queries = draw(st.lists(TEXT, min_size=1, max_size=5, unique=True))
         rows = st.lists(VALUE, min_size=len(queries), max_size=len(queries))
         values = np.array([draw(rows) for _ in measures])
-        scores = Scores(measures, Ids.of(queries), values, np.ones(len(queries), np.bool_))
+        origin = Origin(depth=draw(st.none() | st.integers(1, 1000)))
+        scores = Scores(measures, Ids.of(queries), values, np.ones(len(queries), np.bool_), origin=origin)
         found[name] = JudgedScores(scores, {q: f"{n:08x}" for n, q in enumerate(queries)})
     return SystemScores(draw(TEXT), found)
 
@@ -41,7 +43,7 @@ def test_a_baseline_reads_back(tmp_path_factory, given):
     assert (found.system, found.datasets.keys()) == (given.system, given.datasets.keys())
     for name, one in given.datasets.items():
         again = found.datasets[name]
-        assert again.marks == one.marks
+        assert (again.marks, again.scores.origin.depth) == (one.marks, one.scores.origin.depth)
         back = again.scores.values[:, again.scores.queries.codes(one.scores.queries.tolist())]
         assert np.array_equal(back, one.scores.values, equal_nan=True)
 

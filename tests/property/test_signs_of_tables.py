@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import lzma
+import unicodedata
 import warnings
 from contextlib import nullcontext, suppress
 
@@ -17,10 +18,14 @@ from hypothesis import strategies as st
 from pyarrow import feather, orc
 from tests.unit.imports import imported, lines, written
 
+import weir
 from weir.core.qrels import Qrels
 from weir.errors import FormatError, LossWarning, WeirError
+from weir.files.label_files import read_raters
+from weir.files.layouts import CollectionPart, find_layout, left_out
+from weir.files.records import read_queries
 from weir.files.runs import read_run
-from weir.plugins.importing import import_files
+from weir.plugins.importing import Choices, import_files
 
 EACH = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ROWS = [{"query_id": "q1", "query": "a b", "doc_id": "d1", "grade": 1}]
@@ -155,3 +160,99 @@ def test_a_name_twice_in_a_cell_is_refused(cell, tmp_path):
     csv.writer(table).writerows([["query", "relevant"], ["a b", cell]])
     with pytest.raises(WeirError, match=r"line 2: '\w+' twice in"):
         imported(tmp_path, "g.csv", table.getvalue())
+
+
+DOCUMENTS = {
+    "a mark": ("query,relevant\na b,d1 | d2\nc d,d3\n", {"choices": Choices(between="|")}),
+    "numbers": ("query,relevant doc 2,relevant doc 1\na b,d2,d1\nc d,d3,\n", {}),
+    "numbers of an open name": ("query,doc_1,doc_2\na b,d1,d2\nc d,d3,\n", {"columns": "relevant=doc"}),
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_several_documents_of_a_row_are_read_where_it_is_said_how_they_stand(case, tmp_path):
+    text, options = DOCUMENTS[case]
+    imported(tmp_path, "g.csv", text, **options)
+    assert [sorted(row) for row in written(tmp_path / "out")[1].values()] == [["d1", "d2"], ["d3"]]
+
+
+def test_numbered_columns_of_returned_documents_are_in_the_order_of_their_numbers(tmp_path):
+    imported(tmp_path, "g.csv", "query,doc10,doc9\na b,x,y\n", columns="retrieved=doc")
+    assert [*written(tmp_path / "out")[2]["g"].values()] == [{"y": 2.0, "x": 1.0}]
+    with pytest.raises(WeirError, match=r"numbered columns of documents \(doc ...\) and of score"):
+        imported(tmp_path, "g.csv", "query,doc1,doc2,score1,score2\na b,x,y,1,2\n")
+    with pytest.raises(WeirError, match=r"name the mark between them, as in `between='\|'`"):
+        imported(tmp_path, "g.csv", "query,relevant\na b,d1 | d2\n")
+
+
+def test_identifiers_that_are_numbers_with_a_point_in_a_binary_table_are_told(tmp_path):
+    table = pa.table({"query_id": [1.0, 2.0], "doc_id": ["a", "b"], "grade": [1, 0]})
+    feather.write_feather(table, str(tmp_path / "g.feather"))
+    report = import_files(tmp_path / "g.feather", tmp_path / "out")
+    assert "identifiers that are numbers with a point, such as 7.0, are written as 7: 2" in report.lines()[0]
+    assert written(tmp_path / "out")[1] == {"1": {"a": 1}, "2": {"b": 0}}
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
+@pytest.mark.parametrize("what", ["query", "document"])
+def test_identifiers_that_meet_only_after_normalisation_are_told_by_whatever_joins(forms, what, tmp_path):
+    ours, theirs = (unicodedata.normalize(form, "caf\u00e9 1".replace(" ", "-")) for form in forms)
+    judged, found = (
+        [(name, "d"), ("q", "d")] if what == "query" else [("q", name), ("q", "d")] for name in (ours, theirs)
+    )
+    (tmp_path / "j.qrels").write_text("".join(f"{query} 0 {doc} 1\n" for query, doc in judged))
+    (tmp_path / "r.trec").write_text(
+        "".join(f"{query} Q0 {doc} {n} {9 - n} t\n" for n, (query, doc) in enumerate(found))
+    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        weir.evaluate(tmp_path / "j.qrels", tmp_path / "r.trec", ["RR"])
+    told = [
+        one
+        for one in said
+        if "1 identifier is a judged one but for the composition of letters" in str(one.message)
+    ]
+    assert len(told) == (ours != theirs)
+
+
+TEXTS = {
+    "queries.jsonl": lines({"_id": "q1", "query": "red", "lang": "en"}, {"_id": "q2", "question": "blue"}),
+    "queries.tsv": "qid\tquery\tlang\nq1\tred\ten\nq2\tblue\tde\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_queries_of_a_folder_have_their_texts_under_any_usual_name(name, tmp_path):
+    (tmp_path / name).write_text(TEXTS[name])
+    assert read_queries(CollectionPart(tmp_path / name)).to_dict() == {"q1": "red", "q2": "blue"}
+    (tmp_path / "queries.jsonl").write_text(lines({"_id": "q1", "words": "red"}))
+    with pytest.raises(
+        FormatError, match="no query with a 'text'; expected texts under that key, or 'query'"
+    ):
+        read_queries(CollectionPart(tmp_path / "queries.jsonl"))
+
+
+def test_judgments_beside_a_folder_of_judgments_are_told(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    for name in ("qrels/test.tsv", "qrels.txt"):
+        (tmp_path / name).write_text("q\td\t1\n")
+    assert list(left_out(find_layout(tmp_path))) == [
+        f"{tmp_path / 'qrels.txt'} is not read: {tmp_path / 'qrels'} is"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("l.csv", "query_id,doc_id,ann,ann\nq,d,1,0\n", "two columns named 'ann'"),
+        (
+            "l.json",
+            '[{"query_id": "q", "doc_id": "d", "ann": 1, "ann": 0, "bob": 1}]',
+            "'ann' twice in one object",
+        ),
+    ],
+)
+def test_no_rater_hides_another_of_the_same_name(name, text, said, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=said):
+        read_raters(tmp_path / name)

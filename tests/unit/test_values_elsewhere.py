@@ -79,6 +79,9 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
             assert float(value) == weir.evaluate(qrels, path, measure)[measure][query]
     (tmp_path / "values.csv").write_text(text)
     compared = out(capsys, "compare", tmp_path / "values.csv", "-m", "nDCG@10")
+    foreign = text.replace("nDCG@10", "our score")
+    (tmp_path / "foreign.csv").write_text(foreign)
+    assert "our score on " in out(capsys, "compare", tmp_path / "foreign.csv", "-m", "our score")
     from_files = out(capsys, "compare", qrels, *files, "-m", "nDCG@10")
     assert compared.split("\n")[1:] == from_files.split("\n")[1:]
     bounded = out(capsys, "eval", qrels, files[0], "-m", "AP", "--ties", "bounds", "--per-query", "--csv")
@@ -89,9 +92,15 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
     ("text", "said"),
     [
         ("query,BM25\nq1,0.5\n", "expected a header with dataset, system, measure, query, value"),
-        ("system,measure,query,value\na,AP,q1,high\n", "line 2: found 'high'; expected a finite number as the value"),
+        (
+            "system,measure,query,value\na,AP,q1,high\n",
+            "line 2: found 'high'; expected a finite number as the value",
+        ),
         ("system,measure,query,value\na,AP,q1,1_0\n", "line 2: found '1_0'"),
-        ("system,measure,query,value\na,AP,q1," + "9" * 140_000 + "\n", "a cell of more than 131,072 characters"),
+        (
+            "system,measure,query,value\na,AP,q1," + "9" * 140_000 + "\n",
+            "a cell of more than 131,072 characters",
+        ),
         ("system,measure,query,value\ra,AP,q1,1\r", "a carriage return without a line feed"),
         ('system,measure,query,value\na,"AP"@5,q1,1\n', "line 2: found bad quoting"),
         ('"system",measure,query,value\n"a\nb",AP,q1,1\n,AP,q1,1\n', "line 4: found an empty system"),

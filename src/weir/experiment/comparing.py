@@ -525,7 +525,9 @@ def gate_inputs(
             for measure in names:
                 if measure not in scored:
                     raise UnknownName(f"measure in {path}", measure, scored)
-            systems_of.append([saved[path]])
+            depths = [one.scores.origin.depth for one in saved[path].datasets.values()]
+            shallow = [note.text for depth in depths if depth for note in shallow_notes(depth, names)]
+            systems_of.append([replace(saved[path], remarks=tuple(dict.fromkeys(shallow)))])
         elif path in folders:
             systems_of.append(folders[path])
         elif not path.exists():

@@ -380,6 +380,7 @@ def _array(rows: list[list[float | None]] | None) -> Float64 | None:
 #     # system    bm25
 #     # conventions       default
 #     # judgments golden  35 queries      1f0c6b2f9d3e4a51
+#     # depth     golden  1000
 #     dataset     query   judgments       nDCG@10
 #     golden      q01     9c1d02aa        0.6309297535714575
 #
@@ -416,6 +417,8 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
     for name, one in sorted(scores.datasets.items()):
         size = f"{len(one.scores.queries)} queries"
         lines.append(f"# judgments\t{_cell(name)}\t{size}\t{one.fingerprint}")
+        if one.scores.origin.depth is not None:
+            lines.append(f"# depth\t{_cell(name)}\t{one.scores.origin.depth}")
     lines.append("\t".join([*_COLUMNS, *first.measures]))
     for name, one in sorted(scores.datasets.items()):
         queries = one.scores.queries.tolist()
@@ -445,6 +448,7 @@ def read_baseline(path: Path) -> SystemScores:
         marks = {
             _text(cells[1]): cells[-1] for cells in header if cells[0] == "judgments" and len(cells) == 4
         }
+        depths = {_text(cells[1]): int(cells[2]) for cells in header if cells[0] == "depth"}
         writer, system, conventions = (
             fields["version"][0],
             _text(fields["system"][0]),
@@ -474,7 +478,13 @@ def read_baseline(path: Path) -> SystemScores:
     for name, queries in rows.items():
         columns, answered = np.array([one for _, one in queries.values()]).T, np.ones(len(queries), np.bool_)
         scores = Scores(
-            measures, Ids.of(queries), columns, answered, geometric=geometric, conventions=conventions
+            measures,
+            Ids.of(queries),
+            columns,
+            answered,
+            geometric=geometric,
+            conventions=conventions,
+            origin=Origin(depth=depths.get(name)),
         )
         datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
     for name in dict.fromkeys([*datasets, *marks]):
