@@ -256,3 +256,16 @@ def test_no_rater_hides_another_of_the_same_name(name, text, said, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(FormatError, match=said):
         read_raters(tmp_path / name)
+
+
+def test_a_topic_counts_as_one_row_whatever_its_lines(tmp_path):
+    topics = "<top>\n<num> 301\n<title>\n<desc> a\nb\nc\n</top>\n<top>\n<num> 302\n<title> a\n</top>\n"
+    (tmp_path / "t.txt").write_text(topics)
+    with pytest.raises(WeirError, match="1 of 2 rows cannot be imported, the first: topic 301"):
+        import_files(tmp_path / "t.txt", tmp_path / "out")
+
+
+def test_a_table_of_arrow_without_rows_is_refused_as_one_of_text(tmp_path):
+    feather.write_feather(pa.Table.from_pylist(ROWS).slice(0, 0), str(tmp_path / "g.feather"))
+    with pytest.raises(FormatError, match="the columns query_id, query, doc_id, grade and no row below them"):
+        import_files(tmp_path / "g.feather", tmp_path / "out")

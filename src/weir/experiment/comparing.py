@@ -525,9 +525,7 @@ def gate_inputs(
             for measure in names:
                 if measure not in scored:
                     raise UnknownName(f"measure in {path}", measure, scored)
-            depths = [one.scores.origin.depth for one in saved[path].datasets.values()]
-            shallow = [note.text for depth in depths if depth for note in shallow_notes(depth, names)]
-            systems_of.append([replace(saved[path], remarks=tuple(dict.fromkeys(shallow)))])
+            systems_of.append([saved[path]])
         elif path in folders:
             systems_of.append(folders[path])
         elif not path.exists():
@@ -632,7 +630,11 @@ def gate_cases(
         )
     by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
     for role, side in zip(("baseline", "candidate"), sides, strict=True):
-        for text in dict.fromkeys(text for one in side for text in one.remarks):
+        saved = (
+            judged.scores.origin.depth for one in side if one.version for judged in one.datasets.values()
+        )
+        shallow = [note.text for depth in saved if depth for note in shallow_notes(depth, measures)]
+        for text in dict.fromkeys([text for one in side for text in one.remarks] + shallow):
             by_note.setdefault(text, []).append(role)
     notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
     scored_now = {

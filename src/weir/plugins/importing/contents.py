@@ -855,7 +855,8 @@ def _arrow_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...
             yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
             count += len(rows)
         if not count:
-            yield columns, []
+            found = f"the columns {', '.join(columns)[:80]} and no row below them"
+            raise FormatError(path, found, "a row for each record")
 
 
 # ----------

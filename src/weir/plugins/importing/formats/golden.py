@@ -360,12 +360,12 @@ def _rows(
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
     names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
-    pointed = sum(type(dict.get(row.fields, name)) is float for row in rows for name in names)
-    if pointed:
+    numbers = (dict.get(row.fields, name) for row in rows for name in names)
+    if pointed := sum(type(one) is float and one.is_integer() for one in numbers):
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
-    odd = dict(_odd_identifiers(layout, rows))
+    odd = dict(_odd_identifiers(names, rows))
     yield from (Refused(where, reason) for where, reason in odd.items())
     rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
@@ -377,8 +377,7 @@ def _rows(
     yield from items
 
 
-def _odd_identifiers(layout: _Layout, rows: list[TableRow]) -> Iterator[tuple[str, str]]:
-    names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
+def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[str, str]]:
     for row in rows:
         try:
             for name in names:
