@@ -7,6 +7,7 @@ Imports nothing but the standard library: a script starts itself again in each p
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import json
@@ -17,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,28 @@ ONE_THREAD = {
         "WEIR_THREADS",
     )
 }
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every script whose engines run in processes of their own."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--child", help="what a process of its own measures, as JSON")
+    parser.add_argument("--peers", help="folder of the peers' environments")
+    parser.add_argument("--data", help="folder of collections")
+    parser.add_argument("--core", type=int)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="record nothing")
+    return parser
+
+
+def begin(parser: argparse.ArgumentParser, child: Callable[[dict[str, Any]], None]) -> argparse.Namespace:
+    """The options of a script, on its core; a process of its own runs `child` and ends."""
+    options = parser.parse_args()
+    if options.child:
+        child(json.loads(options.child))
+        raise SystemExit(0)
+    pin(options.core)
+    return options
 
 
 def data_folder(option: str | None) -> Path:
@@ -78,6 +101,21 @@ def run_child(script: str, spec: dict[str, Any], python: str, timeout: float = 6
     if done.returncode or not lines:
         return failed(f"exit code {done.returncode}: {done.stderr.strip()[-800:]}")
     return json.loads(lines[-1]) | {"process_seconds": wall}
+
+
+def each_engine(
+    script: str, engines: list[str], spec: dict[str, Any], python: str, folder: Path, timeout: float
+) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """Every engine in turn with its record and the file that it left in the folder; a failure is said.
+
+    spec: of all; each process gets its `engine` and its `file` too, which begins with its number in the order.
+    """
+    for number, name in enumerate(engines):
+        file = folder / f"{number}.npz"
+        record = run_child(script, spec | {"engine": name, "file": str(file)}, python, timeout)
+        if "error" in record:
+            say(f"{name}: {record['error'][-300:]}")
+        yield name, file, record
 
 
 def failed(why: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ those of a computation in double.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -268,23 +267,13 @@ def child(spec: dict) -> None:
 
 def main() -> None:
     """Make vectors, run every engine, append a line for each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
+    parser = common.arguments(__doc__)
     parser.add_argument("--folder", type=Path, help="where vectors are kept; by default a temporary folder")
-    parser.add_argument("--core", type=int)
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--dimensions", type=int, nargs="+", default=[384, 768])
     parser.add_argument("--k", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--engines", nargs="+", default=list(ENGINES))
-    parser.add_argument("--quick", action="store_true", help="record nothing")
-    given = parser.parse_args()
-    if given.child:
-        child(json.loads(given.child))
-        return
-    common.pin(given.core)
+    given = common.begin(parser, child)
     with tempfile.TemporaryDirectory() as temporary:
         for d in given.dimensions:
             folder = (given.folder or Path(temporary)) / f"{given.documents}x{d}"

@@ -11,7 +11,6 @@ rates at which this processor multiplies: they bound all engines.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -22,12 +21,14 @@ from typing import Any
 
 from common import (
     append,
+    arguments,
+    begin,
     data_folder,
+    each_engine,
     emit,
     interpreter,
     machine,
     memory_mb,
-    pin,
     run_child,
     say,
     timed,
@@ -76,7 +77,7 @@ def child(spec: dict[str, Any]) -> None:
     encode = peer(spec["engine"], texts) if spec["engine"] in BACKENDS else weir(spec["engine"])
     record = timed(lambda: encode(texts), spec["repetitions"], budget=spec["budget"])
     vectors = encode(texts)
-    np.save(spec["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    np.savez(spec["file"], vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     emit(
         record | {"peak_mb": memory_mb("VmHWM"), "load": os.getloadavg()[0], "versions": versions(*PACKAGES)}
     )
@@ -121,22 +122,10 @@ def gemm() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
-    parser.add_argument("--data")
-    parser.add_argument("--core", type=int)
+    parser = arguments(__doc__)
     parser.add_argument("--documents", type=int, default=128)
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
-    parser.add_argument("--quick", action="store_true", help="repeat less and record nothing")
-    options = parser.parse_args()
-    if options.child:
-        child(json.loads(options.child))
-        return
-    pin(options.core)
+    options = begin(parser, child)
     python = interpreter(options.peers, "neural") or sys.executable
     repetitions = 2 if options.quick else options.repetitions
     spec = {
@@ -162,23 +151,22 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
 
     found: dict[str, Any] = {}
     print(f"{'engine':36} docs/s (cpu)   docs/s (wall)   times best   cosine min      mean   MB")
-    for name in engines:
-        vectors = folder / f"{len(found)}.npy"
-        record = run_child(__file__, spec | {"engine": name, "vectors": str(vectors)}, python, timeout=1200)
+    first: Any = None
+    for name, file, record in each_engine(__file__, engines, spec, python, folder, timeout=1200):
         found[name] = record
         if "error" in record:
-            say(f"{name}: {record['error'][-300:]}")
             continue
         record["docs_per_s"] = spec["documents"] / record["cpu_median"]
-        if (folder / "0.npy").exists():
-            cosine = (np.load(folder / "0.npy") * np.load(vectors)).sum(1)
-            record |= {"cosine_min": float(cosine.min()), "cosine_mean": float(cosine.mean())}
+        vectors = np.load(file)["vectors"]
+        first = vectors if first is None else first
+        cosine = (first * vectors).sum(1)
+        record |= {"cosine_min": float(cosine.min()), "cosine_mean": float(cosine.mean())}
         if (best := best_peer(found, name, "docs_per_s")) is not None:
             record["times_best"] = record["docs_per_s"] / found[best]["docs_per_s"]
         print(
             f"{name:36} {record['docs_per_s']:12.1f} {spec['documents'] / record['median']:11.1f} "
-            f"{record.get('times_best', 0):12.2f} {record.get('cosine_min', 0):12.6f} "
-            f"{record.get('cosine_mean', 0):9.6f} {record['peak_mb']:5.0f}",
+            f"{record.get('times_best', 0):12.2f} {record['cosine_min']:12.6f} "
+            f"{record['cosine_mean']:9.6f} {record['peak_mb']:5.0f}",
             flush=True,
         )
     return found

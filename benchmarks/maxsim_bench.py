@@ -17,7 +17,6 @@ results/maxsim_bench.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import sys
@@ -26,7 +25,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from common import append, data_folder, emit, interpreter, machine, memory_mb, pin, run_child, say, versions
+from common import (
+    append,
+    arguments,
+    begin,
+    data_folder,
+    emit,
+    interpreter,
+    machine,
+    memory_mb,
+    run_child,
+    say,
+    versions,
+)
 
 DIMENSIONS, QUERIES, LENGTH, K = 128, 8, 32, 10
 PEER = "padded einsum (PyLate's way)"
@@ -200,23 +211,10 @@ def engines(query: Any, tokens: Any, ptr: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
-    parser.add_argument("--core", type=int)
+    parser = arguments(__doc__)
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--texts", type=int, default=0, help="documents of SciFact to search; 0 for none")
-    parser.add_argument("--data", help="the folder of collections")
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="record nothing")
-    options = parser.parse_args()
-    if options.child:
-        spec = json.loads(options.child)
-        (search_child if "texts" in spec else child)(spec)
-        return
-    pin(options.core)
+    options = begin(parser, lambda spec: (search_child if "texts" in spec else child)(spec))
     python = interpreter(options.peers, "neural") or sys.executable
     spec = {"documents": options.documents, "repetitions": options.repetitions}
     found = run_child(__file__, spec, python)

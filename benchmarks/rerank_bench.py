@@ -13,7 +13,6 @@ One line for each run goes to results/rerank_bench.jsonl.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -23,12 +22,14 @@ from typing import Any
 
 from common import (
     append,
+    arguments,
+    begin,
     data_folder,
+    each_engine,
     emit,
     interpreter,
     machine,
     memory_mb,
-    pin,
     run_child,
     say,
     timed,
@@ -180,7 +181,7 @@ def child(spec: dict[str, Any]) -> None:
         def run() -> Any:
             return np.concatenate(list(loaded.scores(iter(given))))
 
-    np.save(spec["scores"], run())
+    np.savez(spec["file"], scores=run())
     emit(
         timed(run, spec["repetitions"], warm=0, budget=120)
         | {
@@ -191,23 +192,11 @@ def child(spec: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
-    parser.add_argument("--data")
-    parser.add_argument("--core", type=int)
+    parser = arguments(__doc__)
     parser.add_argument("--pairs", type=int, default=64)
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--shape", choices=list(SHAPES), default="minilm")
     parser.add_argument("--engines", nargs="*", help="all of the shape by default")
-    parser.add_argument("--quick", action="store_true", help="record nothing")
-    options = parser.parse_args()
-    if options.child:
-        child(json.loads(options.child))
-        return
-    pin(options.core)
+    options = begin(parser, child)
     python = interpreter(options.peers, "neural") or sys.executable
     with tempfile.TemporaryDirectory() as folder:
         spec = {
@@ -235,24 +224,22 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
 
     found: dict[str, Any] = {}
     print(f"{'engine':36} pairs/s (cpu)   times best   largest difference   correlation")
-    for name in engines:
-        path = folder / f"scores-{len(found)}.npy"
-        record = run_child(__file__, spec | {"engine": name, "scores": str(path)}, python, timeout=900)
+    first: Any = None
+    for name, file, record in each_engine(__file__, engines, spec, python, folder, timeout=900):
         found[name] = record
         if "error" in record:
-            say(f"{name}: {record['error'][-300:]}")
             continue
         record["pairs_per_s"] = spec["pairs"] / record["cpu_median"]
         best = best_peer(found, name, "pairs_per_s") or engines[0]  # of T5: the first row
         if "pairs_per_s" in found[best]:
             record["times_best"] = record["pairs_per_s"] / found[best]["pairs_per_s"]
-        if (folder / "scores-0.npy").exists():
-            one, other = np.load(folder / "scores-0.npy").ravel(), np.load(path).ravel()
-            record["largest_difference"] = float(np.abs(one - other).max())
-            record["correlation"] = float(np.corrcoef(one, other)[0, 1])
+        scores = np.load(file)["scores"].ravel()
+        first = scores if first is None else first
+        record["largest_difference"] = float(np.abs(first - scores).max())
+        record["correlation"] = float(np.corrcoef(first, scores)[0, 1])
         print(
             f"{name:36} {record['pairs_per_s']:13.1f} {record.get('times_best', 0):12.2f} "
-            f"{record.get('largest_difference', 0):20.2e} {record.get('correlation', 0):13.5f}",
+            f"{record['largest_difference']:20.2e} {record['correlation']:13.5f}",
             flush=True,
         )
     return found

@@ -10,7 +10,6 @@ states by the vocabulary in fp32: `limit` is the documents a second at which all
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -20,12 +19,14 @@ from typing import Any
 
 from common import (
     append,
+    arguments,
+    begin,
     data_folder,
+    each_engine,
     emit,
     interpreter,
     machine,
     memory_mb,
-    pin,
     run_child,
     say,
     timed,
@@ -61,7 +62,7 @@ def child(spec: dict[str, Any]) -> None:
     record = timed(lambda: run(texts), spec["repetitions"], budget=spec["budget"])
     record |= {"peak_mb": memory_mb("VmHWM"), "load": os.getloadavg()[0], "versions": versions(*PACKAGES)}
     text, term, weight = run(texts)
-    np.savez(spec["weights"], text=text, term=term, weight=weight)
+    np.savez(spec["file"], text=text, term=term, weight=weight)
     emit(record | {"terms": len(term) / len(texts)})
 
 
@@ -123,23 +124,11 @@ def product(folder: Path, texts: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
-    parser.add_argument("--data")
+    parser = arguments(__doc__)
     parser.add_argument("--model", default=str(Path.home() / ".cache" / "weir-weights" / "splade-tiny"))
-    parser.add_argument("--core", type=int)
     parser.add_argument("--documents", type=int, default=400)
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
-    parser.add_argument("--quick", action="store_true", help="repeat less and record nothing")
-    options = parser.parse_args()
-    if options.child:
-        child(json.loads(options.child))
-        return
-    pin(options.core)
+    options = begin(parser, child)
     python = interpreter(options.peers, "neural") or sys.executable
     spec = {
         "data": str(data_folder(options.data)),
@@ -166,15 +155,12 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
     found: dict[str, Any] = {}
     first: dict[tuple[int, int], float] = {}
     print(f"{'engine':34} docs/s (cpu)   (wall)   terms   other terms   largest difference   MB")
-    for name in engines:
-        weights = folder / f"{len(found)}.npz"
-        record = run_child(__file__, spec | {"engine": name, "weights": str(weights)}, python, timeout=3600)
+    for name, file, record in each_engine(__file__, engines, spec, python, folder, timeout=3600):
         found[name] = record
         if "error" in record:
-            say(f"{name}: {record['error'][-300:]}")
             continue
         record["docs_per_s"] = spec["documents"] / record["cpu_median"]
-        stored = np.load(weights)
+        stored = np.load(file)
         pairs = zip(stored["text"].tolist(), stored["term"].tolist(), strict=True)
         own = dict(zip(pairs, stored["weight"].tolist(), strict=True))
         first = first or own

@@ -14,8 +14,6 @@ results/sparse_search.jsonl.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -23,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from common import append, emit, interpreter, machine, memory_mb, pin, run_child, say, versions
+from common import append, arguments, begin, emit, interpreter, machine, memory_mb, run_child, say, versions
 
 TERMS, TOPICS, QUERIES, CHECKED = 30522, 2000, 1000, 20
 MOST = 200_000
@@ -193,22 +191,11 @@ def sentence_transformers(documents: Any, queries: Any, k: int) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--child")
-    parser.add_argument("--peers")
-    parser.add_argument("--core", type=int)
+    parser = arguments(__doc__)
     parser.add_argument("--documents", type=int, nargs="*", default=[100_000, 1_000_000])
     parser.add_argument("--k", type=int, default=100)
-    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--work", help="folder that keeps the vectors")
-    parser.add_argument("--quick", action="store_true", help="record nothing")
-    options = parser.parse_args()
-    if options.child:
-        child(json.loads(options.child))
-        return
-    pin(options.core)
+    options = begin(parser, child)
     python = interpreter(options.peers, "neural") or sys.executable
     with tempfile.TemporaryDirectory() as made:
         for n in options.documents:

@@ -136,7 +136,6 @@ class UnknownName(WeirError):
         """Build the message from the known names of that kind.
 
         here: a better suggestion than the nearest name.
-        all_known: True to list all known names too.
         listed_by: the command that lists them, for more than fit in a message.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
@@ -213,6 +212,10 @@ class StoreWarning(UserWarning):
     """Stored data was found damaged before use and is made again."""
 
 
+UNKNOWN_SERVER = "the name of the server is not known here"
+"""Reason of a DownloadError on a machine without a network."""
+
+
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
 
@@ -226,11 +229,14 @@ class PluginError(WeirError):
 
 
 class StoreError(WeirError):
-    """Data on disk is damaged, unwritable, or made by another version."""
+    """Data on disk is damaged, unwritable, or made by another version; any function that writes may raise it."""
 
 
 class MissingExtra(WeirError):
-    """An optional part of Weir is not installed. The message names the command that installs it."""
+    """An optional part of Weir is not installed. The message names the command that installs it.
+
+    Any function that needs an optional package may raise it.
+    """
 
     def __init__(self, module: str, extra: str = "", package: str = "") -> None:
         how = install_command(extra) if extra else f"pip install {package or module}"

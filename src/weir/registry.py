@@ -55,10 +55,7 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a name, and return it; raises BadValue for an existing name.
-
-        again: replace the value of an existing name instead.
-        """
+        """Register a value under a name, and return it; raises BadValue for an existing name."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = self._prepared(value)
@@ -152,7 +149,6 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return an object's identity.
 
-        given: the object.
         name: by default of the function or the object's class.
         version: identifies it for stored results.
         adapter: the function of `weir` that takes a name, for messages.

@@ -215,9 +215,9 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if about `count` bytes exceed the memory limit; less than LEAST_MEMORY_BYTES always passes.
+    """Raise BadValue if about `count` bytes exceed the memory limit; less than LEAST_MEMORY_BYTES always
+    passes.
 
-    what: what needs the memory, for the message.
     remedy: a clause on how to need less.
     """
     if count < LEAST_MEMORY_BYTES:
@@ -233,7 +233,6 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
     """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space.
 
-    what: what needs them, for the message.
     remedy: a clause on how to need less.
     """
     # C libraries without addresses end the process or search forever.

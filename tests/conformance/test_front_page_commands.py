@@ -69,5 +69,5 @@ def test_installed_by_pip_the_page_prints_what_it_shows(checkout, run):
     fetched = run("weir data fetch nfcorpus", path="env/bin")
     assert fetched.returncode == 2
     assert fetched.stderr.splitlines()[-1].startswith(
-        "weir: nfcorpus could not be fetched: without a network"
+        "weir: nfcorpus could not be fetched: without a network copy its folder"
     )

@@ -28,7 +28,8 @@ def baselines(draw: st.DrawFn) -> SystemScores:
         queries = draw(st.lists(TEXT, min_size=1, max_size=5, unique=True))
         rows = st.lists(VALUE, min_size=len(queries), max_size=len(queries))
         values = np.array([draw(rows) for _ in measures])
-        origin = Origin(depth=draw(st.none() | st.integers(1, 1000)))
+        depth, texts = draw(st.none() | st.integers(1, 1000)), draw(st.sampled_from(["", "6b0f 0b1c"]))
+        origin = Origin(depth=depth, whole=draw(st.booleans()), texts=texts)
         scores = Scores(measures, Ids.of(queries), values, np.ones(len(queries), np.bool_), origin=origin)
         found[name] = JudgedScores(scores, {q: f"{n:08x}" for n, q in enumerate(queries)})
     return SystemScores(draw(TEXT), found)
@@ -43,7 +44,10 @@ def test_a_baseline_reads_back(tmp_path_factory, given):
     assert (found.system, found.datasets.keys()) == (given.system, given.datasets.keys())
     for name, one in given.datasets.items():
         again = found.datasets[name]
-        assert (again.marks, again.scores.origin.depth) == (one.marks, one.scores.origin.depth)
+        assert again.marks == one.marks
+        was, known = one.scores.origin, again.scores.origin
+        assert (known.depth, known.texts) == (was.depth, was.texts)
+        assert known.whole == (was.whole and was.depth is not None)
         back = again.scores.values[:, again.scores.queries.codes(one.scores.queries.tolist())]
         assert np.array_equal(back, one.scores.values, equal_nan=True)
 

@@ -169,5 +169,5 @@ def test_mistakes_are_refused_in_one_line(files, tmp_path, capsys):
     assert "holds none of these queries" in refused(capsys, "diff", qrels, a, b, "--collection", data)
     one = str(write_cell(tmp_path / "one"))
     other = str(write_cell(tmp_path / "other", manifest=changed("dataset", "another")))
-    assert "share no queries" in refused(capsys, "diff", one, other)
+    assert "are scores of other queries" in refused(capsys, "diff", one, other)
     assert "found a file" in refused(capsys, "diff", a, b)

@@ -80,6 +80,7 @@ def test_a_baseline_is_a_small_text_that_reads_back_whatever_stands_in_it(tmp_pa
         ("pay_0\t", "pay_1\t", "line 9: found query 'pay_1' a second time"),
         ("\t1\nqrels", "\tone\nqrels", "line 8"),
         ("\t1\nqrels", "\nqrels", "line 8"),
+        ("# depth\tqrels.tsv\t1", "# depth\tqrels.tsv\tx", "a header that is damaged"),
         ("pay_0\t", "pay_9\t", "queries of qrels.tsv that differ from those its header lists"),
         ("dataset\tquery", "dataset\tq", "no header of columns"),
     ],

@@ -374,6 +374,20 @@ def test_few_differing_queries_do_not_make_systems_equivalent(queries, margin, s
     assert equivalence(few, margin) == pytest.approx(max(exact, *tests), rel=1e-9)
 
 
+@pytest.mark.parametrize("queries", [30, 100])
+@pytest.mark.parametrize(
+    ("share", "large", "others"), [(0.2, 0.5, -0.02), (0.1, 1.0, -0.05), (0.1, 1.0, 0.02)]
+)
+def test_few_large_differences_beside_small_ones_do_not_make_systems_equivalent(
+    queries, share, large, others
+):
+    """The true mean is the margin; t-tests alone say so in up to 18% of such draws, of either sign."""
+    margin = share * large + (1 - share) * others
+    draws = np.where(fresh(23).random((500, queries)) < share, large, others)
+    for sign in (1, -1):
+        assert np.mean([equivalence(sign * one, margin) <= 0.05 for one in draws]) <= 0.07
+
+
 def test_a_plan_says_what_the_parts_say():
     d = fresh(21).normal(0.01, 0.2, 50)
     found = plan("nDCG@10", d, (0.05, 1e-6))

@@ -18,6 +18,7 @@ from tests.unit.cells import MANIFEST, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
+from weir.core.scores import Note
 from weir.errors import BadValue, FormatError
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
@@ -68,6 +69,47 @@ def test_saved_scores_remember_their_judgments(tmp_path):
     weir.compare(loaded, weir.evaluate(copy.deepcopy(by_one), SECOND))
     with pytest.raises(BadValue, match="8 queries"):
         weir.compare(loaded, weir.evaluate(by_other, SECOND))
+
+
+KNOWN = ("evaluated", "saved", "stored", "cell")
+
+
+@pytest.fixture(scope="module")
+def known_ways(tmp_path_factory):
+    """{(judgments, way): scores} of one ranking: just made, saved and loaded, of a stored file, of a cell."""
+    place = tmp_path_factory.mktemp("ways")
+    found = {}
+    for name, grades in (("one", [1] * 8), ("other", [0, 1] * 4)):
+        qrels = judged(grades)
+        documents = {"a": "water", "b": "stone", "c": "grass"}
+        collection = weir.Dataset.of(documents, dict.fromkeys(QUERIES, "water stone"), qrels, name="kb")
+        weir.benchmark(collection, "bm25", "nDCG@10", out=place / name)
+        [values] = (place / name).glob("kb/bm25-*/scores-*.jsonl")
+        made = weir.evaluate(qrels, values.parent, "nDCG@10")
+        made.save(place / f"{name}.json")
+        [cell] = finished_cells(place / name)
+        ways = made, weir.Scores.load(place / f"{name}.json"), weir.Scores.load(values), cell.values()
+        found |= {(name, way): scores for way, scores in zip(KNOWN, ways, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize("first", KNOWN)
+@pytest.mark.parametrize("second", KNOWN)
+@pytest.mark.parametrize("same", [True, False])
+def test_judgments_are_told_apart_however_scores_know_them(known_ways, first, second, same):
+    pair = known_ways["one", first], known_ways["one" if same else "other", second]
+    for ask in (lambda: weir.compare(*pair), lambda: weir.gate({}, *pair), lambda: weir.power({}, *pair)):
+        if same:
+            ask()
+        else:
+            with pytest.raises(BadValue, match="judg"):
+                ask()
+
+
+def test_saved_scores_remember_algorithms_and_depth(known_ways):
+    evaluated, saved, stored, cell = (known_ways["one", way].origin for way in KNOWN)
+    assert stored.algorithms == cell.algorithms != {}
+    assert {(one.depth, one.whole) for one in (evaluated, saved, stored, cell)} == {(2, True)}
 
 
 def test_scores_by_two_conventions_do_not_compare():
@@ -264,6 +306,59 @@ def test_a_ranking_with_every_relevant_document_is_never_too_short(relevant, lea
     assert depths_said(qrels, short, deep) != []
 
 
+def test_a_measure_is_said_to_look_deeper_than_rankings_that_have_it_alone(tmp_path):
+    weir.benchmark("brook-facts", ["bm25", "rm3"], ["AP", "nDCG@10"], out=tmp_path)
+    weir.benchmark("brook-facts", ["bm25(b=0.0)"], ["RR"], k=3, out=tmp_path)
+    assert not any("documents of bm25(b=0.0)" in note.text for note in weir.compare(tmp_path).notes())
+    weir.benchmark("brook-facts", ["bm25(b=0.0)"], ["AP"], k=3, out=tmp_path)
+    [said] = [n.text for n in weir.compare(tmp_path).notes() if "documents of bm25(b=0.0)" in n.text]
+    assert said.startswith("brook-facts: AP looks at whole rankings")
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_gate_says_that_the_depth_changed(tmp_path, saved):
+    qrels = {q: {**grades, "n8": 1} for q, grades in judged([1] * 8).items()}
+    deep = {q: {**row, **{f"n{n}": -n for n in range(1, 9)}} for q, row in SECOND.items()}
+    weir.save_baseline(tmp_path / "b.tsv", qrels, FIRST, ["AP"])
+    result = weir.gate(qrels, tmp_path / "b.tsv" if saved else FIRST, deep, "AP")
+    assert [note.text for note in result.notes() if "whole rankings" in note.text] == [
+        "AP looks at whole rankings, which hold at most 2 documents of baseline and 10 documents of candidate"
+    ]
+
+
+@pytest.mark.parametrize("name", ["kb", "kb2"])
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_gate_says_that_the_documents_changed(tmp_path, name, saved):
+    queries, qrels = {f"q{n}": "egg" for n in range(6)}, {f"q{n}": {"d1": 1} for n in range(6)}
+    for folder, collection, texts in (("one", "kb", "egg"), ("other", name, "egg ham")):
+        root = tmp_path / folder / collection
+        (root / "qrels").mkdir(parents=True)
+        (root / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "text": texts}) + "\n")
+        (root / "queries.jsonl").write_text(
+            "".join(json.dumps({"_id": q, "text": t}) + "\n" for q, t in queries.items())
+        )
+        rows = "".join(f"{q}\td1\t1\n" for q in qrels)
+        (root / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+        weir.benchmark(str(root), "bm25", "RR", out=tmp_path / f"{folder}-results")
+    baseline = tmp_path / "one-results"
+    if saved:
+        weir.save_baseline(tmp_path / "b.tsv", baseline, measures="RR")
+        baseline = tmp_path / "b.tsv"
+    result = weir.gate(baseline, tmp_path / "other-results", measures="RR")
+    said = [note.text for note in result.notes() if "other documents" in note.text]
+    assert len(said) == 1
+    assert said[0].startswith("baseline and candidate ranked other documents, or other queries or candidates")
+    again = weir.gate(baseline, tmp_path / "one-results", measures="RR")
+    assert not any("other documents" in note.text for note in again.notes())
+
+
+def test_a_gate_says_on_how_many_queries_a_side_has_no_value():
+    qrels = judged([1] * 8)
+    part = {q: FIRST[q] for q in QUERIES[:6]}
+    shown = str(weir.gate(qrels, FIRST, part, "AP", conventions="missing=answered-only"))
+    assert "over 6 queries (2 left out that not both sides have)" in shown
+
+
 def depths_said(qrels, first, second):
     scores = {name: weir.evaluate(qrels, run, ["AP", "R@30"]) for name, run in (("a", first), ("b", second))}
     return [
@@ -271,6 +366,12 @@ def depths_said(qrels, first, second):
         for note in system_notes(scores)
         if "whole rankings" in note.text or "deeper than" in note.text
     ]
+
+
+def test_a_note_that_begins_with_a_name_does_not_say_it_twice():
+    note = Note("before: 3 of 3 queries are known by their texts")
+    assert note.about("before") == note
+    assert note.about("baseline").text == f"baseline: {note.text}"
 
 
 def test_a_cell_records_whether_it_found_every_relevant_document(tmp_path):
@@ -583,3 +684,49 @@ def test_a_report_says_that_systems_were_asked_for_fewer_documents_than_a_measur
     said = "k=3: rankings have at most 3 documents, and R@10 looks no deeper"
     assert said in page.read_text(encoding="utf-8")
     assert said in (tables / "scores.tex").read_text(encoding="utf-8")
+
+
+def test_datasets_that_groups_or_effects_cannot_use_are_left_out_by_name(tmp_path):
+    qrels = {"one": {"q1": {"d1": 1}}, "two": {f"q{n}": {"d1": 1} for n in range(6)}}
+    qrels["other"] = {f"p{n}": {"d2": 1} for n in range(6)}
+    for name, judgments in qrels.items():
+        documents = {"d1": "egg ham", "d2": "ham rice ham"}
+        collection = weir.Dataset.of(documents, dict.fromkeys(judgments, "egg ham"), judgments, name=name)
+        weir.benchmark(collection, ["bm25(b=0.0)", "bm25(b=1.0)"], "RR", out=tmp_path)
+    groups = {f"q{n}": "even" if n % 2 == 0 else "odd" for n in range(6)}
+    by = weir.compare(tmp_path, measures="RR", by=groups)
+    assert {one.dataset for one in by} == {"two"}
+    left = [note.text for note in by.notes() if "no group has two of its queries" in note.text]
+    assert [text.partition(" is")[0] for text in left] == ["one", "other"]
+    studies = weir.compare(tmp_path, measures="RR", factors=True)
+    assert "left out, having one query: one" in str(studies)
+    with pytest.raises(BadValue, match="no group has two of its queries"):
+        weir.compare(tmp_path, measures="RR", by=groups, datasets=["other"])
+
+
+def test_a_report_calls_nobody_the_fastest_beside_one_of_another_measure_or_depth(tmp_path):
+    for k, measure, system in ((9, "nDCG@10", "bm25"), (9, "nDCG@10", "rm3"), (9, "RR", "bm25(k1=3.0)")):
+        weir.benchmark("brook-facts", system, measure, k=k, out=tmp_path)
+    for path in tmp_path.glob("*/*/stage.json"):
+        record = read_record(path)
+        if record.kind == "run" and "bm25(k1=3.0)" not in record.name:
+            times = {"p50": 9.0, "p95": 9.0, "p99": 9.0, "mean": 9.0, "queries": 5}
+            write_record(path, replace(record, facts={**record.facts, "single_query_ms": times}))
+    said = [
+        line for line in weir.report(tmp_path, audit=False).to_markdown().splitlines() if "fastest" in line
+    ]
+    assert said
+    assert all("bm25(k1=3.0) is the fastest" in line for line in said)
+    weir.benchmark("brook-facts", "bm25(k1=3.0)", "nDCG@10", k=3, out=tmp_path)
+    weir.benchmark("brook-facts", "bm25(b=0.0)", "nDCG@10", k=3, out=tmp_path)
+    assert "the fastest" not in weir.report(tmp_path, audit=False).to_html()
+
+
+def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):
+    kb = mixed.parent / "kb"
+    for place in (str(kb), f"{kb}:dev", "brook-facts"):
+        weir.benchmark(place, ["bm25(b=0.0)", "bm25(k1=0.0)"], "nDCG@10", out=tmp_path / "results")
+    page = weir.report(tmp_path / "results", audit=False).to_html()
+    assert "Two systems on two collections" in page
+    assert "Mean over 2 collections, where splits of one, and members of one group, count together" in page
+    assert "3 collections" not in page

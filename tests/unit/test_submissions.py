@@ -346,6 +346,31 @@ def test_ranges_of_ranks_follow_the_verdicts():
     assert placed == {"good": (1, 2), "poor": (2, 3), "alone": (1, 3)}
 
 
+def test_a_board_ranks_as_compare_does_and_says_which_rankings_are_short(tmp_path):
+    """Of a system with two depths the longer counts; a system without the measure, and a short one, are named."""
+    for systems, k, measures in (
+        (["bm25", "rm3"], 100, ["AP", "RR"]),
+        (["bm25", "bm25(k1=2.0)"], 3, ["AP"]),
+        (["bm25(b=0.0)"], 9, ["RR"]),
+    ):
+        weir.benchmark("brook-facts", systems, measures, k=k, out=tmp_path / "results")
+    pack = tmp_path / "packs" / "one.zip"
+    pack.parent.mkdir()
+    weir.pack_results(tmp_path / "results", pack)
+    site = weir.leaderboard(pack.parent, tmp_path / "site", measure="AP")
+    [board] = [one for one in site.boards if one.filter == "all collections"]
+    compared = weir.compare(tmp_path / "results", measures="AP")
+    ranks = {f"{one.system} (one)": (one.best, one.worst) for one in compared[0].standings}
+    assert {one.system: (one.best, one.worst) for one in board.places} == ranks
+    said = " ".join(note.text for note in site.notes())
+    assert "bm25 on brook-facts is compared with k=100 alone, not 3" in said
+    assert "bm25(b=0.0) on brook-facts is left out, not having been scored by AP" in said
+    assert "AP looks at whole rankings, which hold at most 3 documents of bm25(k1=2.0) (one)" in said
+    assert json.loads((tmp_path / "site/api/index.json").read_text())["notes"] == [
+        note.text for note in site.notes()
+    ]
+
+
 def test_a_folder_without_packs_is_one_line(tmp_path, capsys):
     assert main(["submit", "leaderboard", str(tmp_path), "-o", str(tmp_path / "site")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

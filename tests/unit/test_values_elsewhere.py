@@ -257,3 +257,16 @@ def test_progress_outside_a_terminal_begins_after_a_while(monkeypatch, capsys):
         now[0] += 2
         progress("search", 2, 9)
         assert "search  2/9" in capsys.readouterr().err
+
+
+def test_geometric_means_of_values_from_elsewhere_are_those_of_the_folder(tmp_path, capsys):
+    """Values of gmAP are logarithms in CSV too; what is none is refused."""
+    weir.benchmark("brook-facts", ["bm25", "bm25(b=0.0)"], ["gmAP", "AP"], out=tmp_path / "r")
+    assert main(["results", str(tmp_path / "r"), "--per-query", "--csv"]) == 0
+    (tmp_path / "v.csv").write_text(capsys.readouterr().out, encoding="utf-8")
+    there, own = weir.compare(tmp_path / "v.csv"), weir.compare(tmp_path / "r")
+    assert [str(one) for one in there] == [str(one) for one in own]
+    scores = weir.evaluate("brook-facts", next((tmp_path / "r").glob("*/bm25-*/run.trec")), ["gmAP", "AP"])
+    assert weir.Scores.from_dict(scores.to_dict()).means() == scores.means()
+    with pytest.raises(BadValue, match=r"found gmAP of 0\.5; its values are logarithms"):
+        weir.Scores.from_dict({"gmAP": {"q1": 0.5, "q2": 0.0}})

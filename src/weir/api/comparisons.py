@@ -264,13 +264,14 @@ def _compare_folder(
         comparisons = compare_cells(cells, wanted.measures, baseline, wanted.method)
     else:
         datasets_of = {cell.folder: dataset for cell, dataset in with_column}
-        comparisons = compare_cells_by_group(
+        comparisons, ungrouped = compare_cells_by_group(
             cells,
             lambda cell, queries: query_groups(wanted.by, queries, datasets_of[cell.folder]),
             wanted.measures,
             baseline,
             wanted.method,
         )
+        notes = (*map(Note, ungrouped), *notes)
     return ResultSet(COMPARISONS, tuple(relabelled(comparisons, names)), notes)
 
 

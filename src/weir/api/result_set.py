@@ -106,7 +106,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
         """Return the tables for a form: text, markdown, latex or html.
 
-        options: options of this kind's tables, such as {"long": True}.
+        options: settings of the tables of these results, such as {"long": True}.
         """
         if self.maker is not None:
             return self.maker(**options or {})

@@ -285,10 +285,7 @@ class Look:
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return {name: the name shortened to `room` pixels}, still different from each other.
-
-        size: of the font, in pixels.
-        """
+        """Return {name: the name shortened to `room` pixels}, still different from each other."""
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
@@ -362,7 +359,6 @@ def svg(
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
     inter: the page has the font Inter, so that text widths are exact.
-    dark: paint by attributes for a dark page.
     """
     look = replace(_look(width, classes, inter), dark=dark)
     margin = 0.0 if classes else MARGIN_PX
@@ -556,10 +552,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters.
-
-    size: of the font, in pixels.
-    """
+    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -574,8 +567,6 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
     """Return {name: the name shortened to `room` pixels}.
-
-    size: of the font, in pixels.
 
     Of names that would look alike, the part in which they differ is kept.
     """
@@ -651,7 +642,6 @@ def icon_svg(verdict: str) -> str:
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
     """Return an interval on its own axis as SVG for a table cell; for None only the axis.
 
-    low, high: ends of the axis.
     axis: name to print at the axis.
     """
     look, height = Look(True, 11.5), 34

@@ -59,7 +59,7 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
         (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        {} is NO_DOCUMENTS, for systems that have documents of their own. Raises BadValue.
+        {} is NO_DOCUMENTS, for systems that have documents of their own.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -163,10 +163,7 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of the corpus and of the metadata among these fields; "" for a corpus in memory.
-
-        Raises UnknownName for an unknown field.
-        """
+        """Return a hash of the corpus and of the metadata among these fields; "" for a corpus in memory."""
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -174,7 +171,7 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {name: digest} of the metadata among these fields; raises UnknownName for an unknown field."""
+        """Return {name: digest} of the metadata among these fields."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 

@@ -115,7 +115,7 @@ class DocumentFields(Protocol):
         ...
 
     def column(self, name: str) -> FieldColumn:
-        """Return a field; raises UnknownName."""
+        """Return a field."""
         ...
 
 
@@ -300,7 +300,7 @@ class FieldSource(Protocol):
         ...
 
     def field(self, name: str) -> FieldColumn:
-        """Return a field of every document; raises UnknownName."""
+        """Return a field of every document."""
         ...
 
 
@@ -319,7 +319,7 @@ class DocumentFilter:
     def mask(self, documents: FieldSource) -> Mask:
         """Return the documents that the filter permits, bool[documents].
 
-        Raises UnknownName for an unknown field, BadValue for a value of another kind than its field.
+        Raises BadValue for a value of another kind than its field.
         """
         columns = {name: documents.field(name) for name in self.fields}
         reader = _Reader(self.text)
@@ -529,7 +529,7 @@ class DocumentMasks:
 
     @staticmethod
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
-        """Return the documents that fit the filter of each query; "" permits all. Raises BadValue and UnknownName."""
+        """Return the documents that fit the filter of each query; "" permits all."""
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}
         bits = tuple(np.packbits(parse_filter(text).mask(documents)) for text in number)

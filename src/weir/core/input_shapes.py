@@ -35,8 +35,6 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
     """Return documents and scores of a query, given as a mapping, documents in rank order, (document, score)
     pairs or a Series.
 
-    where: the query, as messages name it.
-
     Documents without scores get n down to 1. Raises BadRanking for other types, also a set, and for a
     repeated document.
     """
@@ -75,8 +73,6 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 def grades_of(where: str, judgments: object) -> Given:
     """Return documents and grades of a query, given as a mapping, relevant documents (grade 1), (document,
     grade) pairs or a Series.
-
-    where: the query, as messages name it.
 
     Raises BadValue for other types and for a document with two grades.
     """

@@ -69,10 +69,7 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by document, int64[n].
-
-    tie_rank_of: function that returns the `Ids.tie_ranks` of rows.
-    """
+    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by document, int64[n]."""
     query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
     same[1:-1] = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
@@ -89,10 +86,7 @@ def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
     """Return the permutation that sorts rows into result order, int64[n]; fast if queries ascend but scores
-    are unsorted.
-
-    tie_rank_of: function that returns the `Ids.tie_ranks` of rows.
-    """
+    are unsorted."""
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
     few = len(query) == 0 or int(query[-1]) < 2**16
     number = query.astype(np.uint16) if few else query
@@ -156,7 +150,6 @@ def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
     """Return the number of tied rows of each query, int32[Q].
 
     ptr: int64[Q + 1], row offsets of the queries.
-    groups: result of `tie_groups`.
     """
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
@@ -179,7 +172,6 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
     """Return True for each query whose last rows are tied, bool[Q].
 
     ptr: int64[Q + 1], row offsets of the queries.
-    groups: result of `tie_groups`.
     """
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True

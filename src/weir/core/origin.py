@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from weir.core.qrels import Qrels
+from weir.errors import BadValue
+
 _MARK_DIGITS = 8  # hexadecimal
 _NAMED = 3  # queries of a sentence
 
@@ -43,6 +46,19 @@ class Origin:
     """True if every document judged relevant is in its query's ranking, so that longer rankings gain nothing."""
 
     @cached_property
+    def fingerprint(self) -> str:
+        """The digest, or that of the judgments that are here; "" if neither is known."""
+        if self.digest or self.judgments is None:
+            return self.digest
+        try:
+            judged = (
+                self.judgments if isinstance(self.judgments, Qrels) else Qrels.of(self.judgments.to_dict())
+            )
+        except BadValue:  # of intents, or changed since they were used
+            return hashlib.sha256(repr(sorted(self.marks.items())).encode()).hexdigest()
+        return judged.fingerprint
+
+    @cached_property
     def marks(self) -> Mapping[str, str]:
         """{query: hash of its judgments}; empty if not known."""
         return self.saved if self.judgments is None else judgment_marks(self.judgments)
@@ -72,7 +88,10 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
         return [f"of {places[0]} and of {places[1]}"]
     if first.marks and second.marks:
         return ["of other queries"]
-    return ["by other judgments"] if first.digest and second.digest else []
+    if not (first.fingerprint and second.fingerprint) or first.fingerprint == second.fingerprint:
+        return []
+    ordered = ", or by the same in another order" if first.marks or second.marks else ""
+    return [f"by other judgments{ordered}"]
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:

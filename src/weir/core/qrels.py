@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -193,8 +195,7 @@ class Qrels:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the judgments in the format that the file name says.
 
-        Raises BadValue for an identifier that the format cannot hold, StoreError if the file cannot be
-        written.
+        Raises BadValue for an identifier that the format cannot hold.
         """
         WRITE_QRELS(self, path)
 
@@ -252,6 +253,18 @@ class Qrels:
     def fractional(self) -> bool:
         """True if some grade is not whole."""
         return self.grade.dtype.kind == "f"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all judgments in their order, 32 hexadecimal digits."""
+        whole = hashlib.sha256()
+        for column in (self.queries.strings, self.docs.strings):
+            column.feed(whole.update)
+        for values in (self.ptr, self.doc, self.grade):
+            whole.update(values.tobytes())
+        if self.beside is not None:
+            whole.update(self.beside.digest.encode())
+        return whole.hexdigest()[:32]
 
     def rounded(self) -> Qrels:
         """Return the judgments with grades rounded to whole numbers, halves up."""

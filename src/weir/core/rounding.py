@@ -74,8 +74,8 @@ def percent_step(value: float) -> str:
 
 
 def change(value: float) -> str:
-    """Return a signed difference with four decimals; a dash for NaN."""
-    return "-" if math.isnan(value) else f"{value:+.4f}"
+    """Return a signed difference with four decimals, +0.0000 if it rounds to 0; a dash for NaN."""
+    return "-" if math.isnan(value) else f"{value:+.4f}".replace("-0.0000", "+0.0000")
 
 
 def probability(value: float) -> str:

@@ -132,8 +132,7 @@ class Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run atomically, in the format that the file name says.
 
-        Raises BadValue for an identifier that the format cannot hold, StoreError if the file cannot be
-        written.
+        Raises BadValue for an identifier that the format cannot hold.
         """
         WRITE_RUN(self, path)
 

@@ -49,7 +49,7 @@ class Note:
 
     def about(self, name: str) -> Note:
         """Return the same note about a named system or collection."""
-        return replace(self, text=f"{name}: {self.text}")
+        return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
 # Labels by a model, and the scores by people's labels alone.
@@ -202,6 +202,7 @@ GROUP_TABLES: Hook[[GroupedScores], tuple[Table, ...]] = Hook("tables of groups 
 GROUP_NOTES: Hook[[GroupedScores], tuple[Note, ...]] = Hook("notes on groups of queries")
 PLOT_SCORES: Hook[[Scores | GroupedScores], Plot] = Hook("charts of scores")
 MEASURE_NAME: Hook[[str], str] = Hook("names of measures")
+GEOMETRIC: Hook[[str], bool] = Hook("measures with geometric means")
 
 
 def known_mean(values: Float64) -> float:
@@ -287,7 +288,8 @@ class Scores:
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
         """Return scores from {measure: {query: value}}; NaN is undefined.
 
-        Raises BadValue if there is no value, and for measures of different queries.
+        Of measures with a geometric mean, such as gmAP, values are logarithms, as `to_dict` gives them. Raises BadValue
+        if there is no value, for measures of different queries, and for values that are no logarithms.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -298,7 +300,15 @@ class Scores:
                     f"{measure} has other queries than {next(iter(values))}; expected the same for each"
                 )
         rows = np.array([[float(of[query]) for query in first] for of in values.values()])
-        return Scores(tuple(map(str, values)), Ids.of(first), rows, np.ones(len(first), np.bool_))
+        names = tuple(map(str, values))
+        geometric = tuple(name for name in names if GEOMETRIC(name))
+        for name, row in zip(names, rows, strict=True):
+            if name in geometric and np.nanmax(row, initial=0.0) > 0 <= np.nanmin(row, initial=math.inf):
+                found = np.nanmax(row)
+                raise BadValue(
+                    f"found {name} of {found:g}; its values are logarithms, as its mean is geometric"
+                )
+        return Scores(names, Ids.of(first), rows, np.ones(len(first), np.bool_), geometric=geometric)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return {measure: {query id: value}}."""
@@ -318,7 +328,7 @@ class Scores:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata as JSON at full precision. Raises StoreError."""
+        """Write all values and metadata as JSON at full precision."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:

@@ -233,6 +233,12 @@ class Strings:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tolist())
 
+    def feed(self, update: Callable[[bytes], object]) -> None:
+        """Give all strings to the `update` of a hash, equal ones alike wherever they begin in a buffer."""
+        column = self if self.ptr[0] == 0 else self.take(np.arange(len(self)))
+        update(column.ptr.tobytes())
+        update(column.data[: column.ptr[-1]].tobytes())
+
     def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
         """Return the size in bytes of each string, or of the strings at these positions, int64[n]."""
         if codes is None:

@@ -354,7 +354,6 @@ def tables_as_text(
     form: "text", "markdown", "latex", "csv" or "html" (a whole page).
     width, colour: used in text only.
     notes: below the tables in text, comments in LaTeX; other forms have none.
-    title: of the HTML page.
 
     Raises UnknownName for another form.
     """
@@ -566,7 +565,6 @@ def columns(
     """Return rows of text in aligned columns under a header.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
-    width: in terminal columns, None for no limit.
 
     Cells wider than their column are wrapped; columns that do not fit go to further tables below, each
     beginning with the first `keys` columns.

@@ -228,13 +228,7 @@ def card_of(
     qrels: Mapping[str, Qrels],
     split: str,
 ) -> CollectionCard:
-    """Return the counts of a collection. Reads every document once, in batches.
-
-    entry: its entry in the catalogue.
-    queries: the queries of all splits.
-    qrels: judgments of each split.
-    split: the split to describe.
-    """
+    """Return the counts of a collection. Reads every document once, in batches."""
     parts = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
     corpus = Corpus.of({}) if store is None else store.corpus
     queries = Queries.of({}) if queries is None else queries

@@ -156,7 +156,7 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """Return the group of that name; raises UnknownName."""
+    """Return the catalogue's group of datasets of this name; raises UnknownName."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")
@@ -187,11 +187,8 @@ def _copies() -> dict[str, str]:
 def other_counts(
     name: str, queries: int | None, documents: int | None = None, grades: Mapping[float, int] | None = None
 ) -> tuple[tuple[str, float, float], ...]:
-    """Return (count's name, own number, published number) for each count that differs; () for an unknown collection.
-
-    queries: number of judged queries, None if not known.
-    grades: {grade: number of judgments}.
-    """
+    """Return (count's name, own number, published number) for each count that differs; () for an unknown
+    collection."""
     name = original(name)
     if name not in collection_names():
         return ()
@@ -218,10 +215,7 @@ def changes_scores(what: str) -> bool:
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence on how a collection differs from the published one.
-
-    differences: result of `other_counts`.
-    """
+    """Return a sentence on how a collection differs from the published one."""
     shown = "; ".join(f"{what}: {count(here)}, published {count(there)}" for what, here, there in differences)
     return f"this is not {name} as it was published: {shown}"
 

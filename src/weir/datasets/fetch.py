@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weir.argument_types import checked
+from weir.core.rounding import counted
 from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
 from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.datasets.references import materialize, source
-from weir.errors import DownloadError, DownloadWarning, WeirError, user_level
+from weir.errors import UNKNOWN_SERVER, DownloadError, DownloadWarning, WeirError, user_level
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
 from weir.settings import settings
@@ -178,10 +179,15 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
                 stacklevel=user_level(),
             )
         return
+    offline = all(UNKNOWN_SERVER in reason for reason in reasons)
     raise DownloadError(
         f"{entry.name} could not be fetched: without a network copy its folder from another machine to {entry.path}, "
-        "have WEIR_MIRROR name a place that holds the archive, or take one of brook, which comes with Weir; "
-        f"tried: {'; '.join(reasons)}"
+        "have WEIR_MIRROR name a place that holds the archive, or take brook, which comes with Weir; "
+        + (
+            f"no server of {counted(len(reasons), 'source')} is known here"
+            if offline
+            else f"tried: {'; '.join(reasons)}"
+        )
     )
 
 

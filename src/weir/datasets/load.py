@@ -7,7 +7,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -305,31 +305,24 @@ class Dataset:
         """Hash of the judged queries: ids, texts, and all else that decides their rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
-            _feed(whole.update, column)
+            column.feed(whole.update)
         metadata = self.queries.metadata
         if metadata is not None and metadata.instruction is not None:
             whole.update(b"instruction")
-            _feed(whole.update, metadata.instruction)
+            metadata.instruction.feed(whole.update)
         if metadata is not None and metadata.filter is not None:
             digests = self.corpus.metadata_digests(filter_fields(metadata.filter))
             whole.update(b"filter" + repr(digests).encode())
-            _feed(whole.update, metadata.filter)
+            metadata.filter.feed(whole.update)
         for name, lists in () if metadata is None else metadata.lists():
             whole.update(name.encode() + lists.ptr.tobytes())
-            _feed(whole.update, lists.docs.strings.take(lists.doc))
+            lists.docs.strings.take(lists.doc).feed(whole.update)
         return whole.hexdigest()[:32]
 
-    @cached_property
+    @property
     def qrels_fingerprint(self) -> str:
         """Hash of all judgments."""
-        whole = hashlib.sha256()
-        for column in (self.qrels.queries.strings, self.qrels.docs.strings):
-            _feed(whole.update, column)
-        for values in (self.qrels.ptr, self.qrels.doc, self.qrels.grade):
-            whole.update(values.tobytes())
-        if self.qrels.beside is not None:
-            whole.update(self.qrels.beside.digest.encode())
-        return whole.hexdigest()[:32]
+        return self.qrels.fingerprint
 
     @property
     def fingerprint(self) -> str:
@@ -495,12 +488,6 @@ def _lists(name: str, lists: Mapping[str, Sequence[str]], queries: Queries) -> D
     if strange := [query for query in by_query if query not in ids]:
         raise BadValue(f"{name} of query '{strange[0]}', which is not among the queries")
     return DocumentLists.of(by_query.get(query, ()) for query in queries.ids)
-
-
-def _feed(update: Callable[[bytes], object], column: Strings) -> None:
-    column = column if column.ptr[0] == 0 else column.take(np.arange(len(column)))
-    update(column.ptr.tobytes())
-    update(column.data[: column.ptr[-1]].tobytes())
 
 
 # ----------

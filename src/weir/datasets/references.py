@@ -37,8 +37,6 @@ class Materialized:
 def source(kind: str, name: object) -> Callable[..., Any]:
     """Return the function that imports collections of a kind, such as "hf".
 
-    name: the collection, for the message.
-
     Raises PluginError if no plug-in has such a function.
     """
     try:

@@ -45,7 +45,7 @@ class ScoringRules:
         """Return the rules of a collection, or without one only the conventions.
 
         Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
-        UnknownName, FormatError or DownloadError for a collection that cannot be loaded.
+        FormatError or DownloadError for a collection that cannot be loaded.
         """
         if collection is None:
             return ScoringRules(conventions)

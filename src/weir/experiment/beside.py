@@ -51,7 +51,6 @@ class BesideScore:
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:
     """Return the rows of each collection and measure, followed by the matching published scores, best first.
 
-    cells: the cells of `rows`.
     text: a publisher, such as "MTEB", or words of the names of published models.
 
     Raises UnknownName if no published model has all these words, BadValue if no such model has a score on

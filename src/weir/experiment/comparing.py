@@ -68,7 +68,7 @@ from weir.stats.compare import (
     table,
 )
 from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
-from weir.stats.score_rows import noted, scored, shallow_notes, system_notes
+from weir.stats.score_rows import depth_notes, noted, scored, shallow_notes, system_notes
 
 # ----------
 # Systems of a results folder compared on each dataset and across datasets.
@@ -187,8 +187,9 @@ def compare_cells_by_group(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
-) -> list[Comparison]:
-    """Return comparisons of systems on each dataset by the macro mean over groups of queries, and on each group.
+) -> tuple[list[Comparison], list[str]]:
+    """Return (comparisons of systems on each dataset by the macro mean over groups of queries, and on each group;
+    a sentence on each dataset without a group of two queries).
 
     cells: finished results, each of a system on a dataset.
     groups: function that returns the groups of a result's queries.
@@ -196,19 +197,22 @@ def compare_cells_by_group(
     Raises BadValue without two systems on a dataset or if no group has two queries, UnknownName for a measure
     that no result has.
     """
-    comparisons = []
+    comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(_measured(cells), measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
             if len(having) < 2 or (baseline is not None and baseline not in having):
                 continue
-            whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()})
+            whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()}, least=1)
             assert whole.queries is not None
             by = groups(next(iter(having.values())), whole.queries)
-            comparisons += compared_by_group(whole, by, baseline, method)
+            if any(len(members) > 1 for members in by.rows(whole.queries).values()):
+                comparisons += compared_by_group(whole, by, baseline, method)
+            else:
+                ungrouped[f"{dataset} is left out: no group has two of its queries"] = None
     if not comparisons:
-        raise BadValue("no dataset has two systems to compare")
-    return comparisons
+        raise BadValue("; ".join(ungrouped) or "no dataset has two systems to compare")
+    return comparisons, list(ungrouped)
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
@@ -396,7 +400,9 @@ def diff_cells(
     cells = open_cell(first), open_cell(second)
     one, other = cells
     if (one.dataset, one.split) != (other.dataset, other.split):
-        raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+        raise BadValue(
+            f"{one.dataset} {one.split} and {other.dataset} {other.split} are scores of other queries"
+        )
     (documents, queries), (others, other_queries) = answered_texts(one), answered_texts(other)
     if documents != others and (queries != other_queries or one.judgments != other.judgments):
         what = "queries" if queries != other_queries else "judgments"
@@ -615,10 +621,8 @@ def gate_cases(
     sides: baseline and candidate; systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
-    collections: {dataset: collection} for columns.
 
-    Raises BadValue if the sides are not comparable or no query has a group, UnknownName for an unknown
-    column.
+    Raises BadValue if the sides are not comparable or no query has a group.
     """
     cases: GateCases = []
     own = version("weir-ir")
@@ -630,15 +634,13 @@ def gate_cases(
         )
     by_note: dict[str, list[str]] = {}  # how the rankings of both sides were made, once where it is the same
     for role, side in zip(("baseline", "candidate"), sides, strict=True):
-        saved = (
-            judged.scores.origin.depth for one in side if one.version for judged in one.datasets.values()
-        )
-        shallow = [note.text for depth in saved if depth for note in shallow_notes(depth, measures)]
-        for text in dict.fromkeys([text for one in side for text in one.remarks] + shallow):
+        for text in dict.fromkeys(text for one in side for text in one.remarks):
             by_note.setdefault(text, []).append(role)
     notes += [Note(f"{' and '.join(roles)}: {text}") for text, roles in by_note.items()]
-    scored_now = {
-        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+    scored_now = {  # without depths and texts, which meet below
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): replace(
+            judged.scores, origin=replace(judged.scores.origin, depth=None, texts="")
+        )
         for role, side in zip(("baseline", "candidate"), sides, strict=True)
         for one in side
         if not one.version
@@ -646,10 +648,19 @@ def gate_cases(
     }
     notes += system_notes(scored_now)  # as `weir eval` has them
     loaded = collections or {}
-    for name, dataset, before, after in _pairs(*sides, notes):
+    pairs = _pairs(*sides, notes)
+    for name, dataset, before, after in pairs:
         one, other, remarks = on_same_queries(dataset, before, after, common)
         notes += remarks
         pair = {"baseline": one, "candidate": other}
+        depths = {role: scores.origin.depth for role, scores in pair.items() if scores.origin.depth}
+        uncut = {role for role, scores in pair.items() if scores.origin.whole}
+        deeper = depth_notes(depths, dict.fromkeys(measures, tuple(pair)), uncut)
+        notes += (
+            [note.about(name) for note in (*deeper, *_other_texts(pair))]
+            if len(pairs) > 1
+            else [*deeper, *_other_texts(pair)]
+        )
         groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
         for measure in measures:
             whole = table(name, measure, pair)
@@ -658,6 +669,15 @@ def gate_cases(
                 rows = groups.rows(whole.queries)
                 cases += [(label, whole.take(columns)) for label, columns in rows.items()]
     return cases, notes
+
+
+def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
+    texts = {one.origin.texts for one in pair.values() if one.origin.texts}
+    named = " and ".join(
+        dict.fromkeys(one.origin.collection for one in pair.values() if one.origin.collection)
+    )
+    what = "ranked other documents, or other queries or candidates"
+    return [Note(f"{' and '.join(pair)} {what}" + f", of {named}" * bool(named))] * (len(texts) > 1)
 
 
 def collections_of(

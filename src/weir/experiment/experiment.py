@@ -328,7 +328,7 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown kind."""
+    """Return the cluster at an address such as ray or ray://host:10001."""
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 

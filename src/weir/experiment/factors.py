@@ -334,10 +334,7 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of systems whose differing setting has no effect.
-
-    titles: {label: name to show}.
-    """
+    """Return a sentence for each pair of systems whose differing setting has no effect."""
     return [
         f"{titles.get(one, one)} and {titles.get(other, other)} ask and read exactly the same on {dataset}: what they "
         "differ in has no meaning there"
@@ -374,9 +371,8 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset of results, and across datasets if there are several.
-
-    factors, measures: by default all.
+    """Return a study of factors for each measure and dataset of results, and across datasets if there are
+    several.
 
     Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for
     a factor or measure.
@@ -397,11 +393,10 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all
+    have.
 
     scores: {(dataset, system): scores by query}.
-    factors, measures: by default all.
-    twins: result of `twin_systems`.
 
     A complete group, such as cqadupstack, counts as one collection beside others. Raises BadValue if the
     names of systems form no grid, or for levels with the same results, UnknownName for a factor or measure.
@@ -419,8 +414,16 @@ def study_factors(
         for dataset in there:
             _refuse_twin_levels(dataset, (twins or {}).get(dataset, ()), design, chosen)
         lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
-        notes = (*omissions, *(f"left out, not being there for each dataset: {name}" for name in lacking))
-        tables = [table(d, measure, {s: having[d, s] for s in design.systems}) for d in there]
+        every = [table(d, measure, {s: having[d, s] for s in design.systems}, least=1) for d in there]
+        if not (tables := [one for one in every if one.comparable]):
+            raise BadValue(
+                f"{measure}: no dataset has two queries with a value of every system, as effects need"
+            )
+        notes = (
+            *omissions,
+            *(f"left out, not being there for each dataset: {name}" for name in lacking),
+            *(f"left out, having one query: {one.dataset}" for one in every if not one.comparable),
+        )
         studies = [factor_study(one, design, chosen, method) for one in tables]
         units = units_across(tables)
         if len(units) > 1:

@@ -338,10 +338,7 @@ def reported_of(cell: ResultCell) -> Reported:
 
 
 def unknown_name(known: Reported) -> str:
-    """Return a sentence that nothing is published on a collection; "" if something is.
-
-    known: the collection as published scores name it.
-    """
+    """Return a sentence that nothing is published on a collection; "" if something is."""
     if any(known.dataset == one.dataset for one in _scores()):
         return ""
     return (

@@ -102,17 +102,17 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should reproduce.
+    """Return checks of all finished results and complete groups against the scores that they should
+    reproduce.
 
-    model: compare the only system with this published model instead, given by its name or by words that only its
-        name has.
+    model: compare the only system with this published model instead, given by its name or by words that only
+        its name has.
     decimals: most decimals to compare.
     nearest: add the three nearest published scores of other systems.
-    systems: only these systems, by default all.
 
     A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, BadValue for a model and
-    several systems, and for negative decimals.
+    Raises FormatError without a finished result, UnknownName or BadValue for the model, BadValue for a model
+    and several systems, and for negative decimals.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")

@@ -23,7 +23,6 @@ def reproduction_tables(
     """Return a table of the results that reproduce a published score, then a table for each, with commands
     and records.
 
-    checks: result of `reproduce`.
     model: the published model that systems were compared with; None for the models that they should
         reproduce.
     """

@@ -1225,15 +1225,19 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
     and one for each k that measures exceed, if systems were asked for different k."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
+    names = set(measures)
+    shown = dict.fromkeys(row.measure for cell in cells for row in cell.rows if row.measure in names)
+    having: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest
         whole.setdefault(cell.dataset, set()).update([cell.called] * cell.whole)
-    names = set(measures)
-    shown = dict.fromkeys(row.measure for cell in cells for row in cell.rows if row.measure in names)
+        of_measure = having.setdefault(cell.dataset, {name: [] for name in shown})
+        for name in shown:
+            of_measure[name] += [cell.called] * (cell.mean(name) is not None)
     notes = [
         note.about(dataset)
         for dataset, of in of_dataset.items()
-        for note in depth_notes(of, shown, whole[dataset])
+        for note in depth_notes(of, having[dataset], whole[dataset])
     ]
     return notes + (_short_rankings(cells, names) if len({cell.depth for cell in cells}) > 1 else [])
 

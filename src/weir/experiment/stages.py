@@ -40,7 +40,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """The work, time and memory of a stage, counted while it is being made."""
+    """Counters of the requests, seconds and memory of a stage while it is being made."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -366,7 +366,7 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record, which makes the stage valid; raises StoreError."""
+    """Write a record, which makes the stage valid."""
     write_json(path, record.to_json())
 
 

@@ -130,7 +130,6 @@ def verified(
     """Return the outcome of verifying everything in a results folder: checksums, means, scores, names and
     data.
 
-    watch: called with (folder, number done, total).
     fetch: allow downloads of collections; otherwise nothing is written.
     places: paths of collections by dataset, by default the recorded place, else the catalogue.
 

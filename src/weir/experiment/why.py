@@ -224,7 +224,6 @@ def other_rules(
 ) -> Iterator[Alternative]:
     """Yield scoring rules of other tools that differ from Weir's in one respect.
 
-    dropped: self-matches are already removed.
     depths: where to cut rankings.
     """
     usual = Scoring(measure)
@@ -645,7 +644,6 @@ def explain_rankings(
     """Return why two rankings, {name: run}, have different means.
 
     measure: by default nDCG@10.
-    rules: scoring rules and collection.
 
     Raises BadValue for a run that answers no judged query.
     """

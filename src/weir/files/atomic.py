@@ -80,10 +80,8 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders are
-    made. After an error `path` is as before.
-
-    durable: sync to disk, to survive a power cut.
+    `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders
+    are made. After an error `path` is as before.
 
     Raises StoreError if the file cannot be written.
     """
@@ -205,7 +203,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents if missing, following links; raises StoreError."""
+    """Create a folder and its parents if missing, following links."""
     with storing(path):
         _target_folder(path).mkdir(parents=True, exist_ok=True)
 
@@ -252,27 +250,18 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a file atomically; raises StoreError.
-
-    durable: sync to disk, to survive a power cut.
-    """
+    """Write a file atomically."""
     with atomic_file(path, durable) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given; raises StoreError.
-
-    durable: sync to disk, to survive a power cut.
-    """
+    """Write a UTF-8 file atomically, line ends as given."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON; raises StoreError.
-
-    durable: sync to disk, to survive a power cut.
-    """
+    """Write a value atomically as indented JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 

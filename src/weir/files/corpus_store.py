@@ -102,7 +102,7 @@ class ColumnWriter:
         self.hash = ColumnHash()
 
     def append(self, texts: Strings) -> None:
-        """Write some texts; raises OSError."""
+        """Write some texts."""
         for file, part in zip((self._data, self._offsets), self.hash.append(texts), strict=True):
             file.write(part)
 
@@ -436,7 +436,7 @@ def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
 
     beside: put the store next to the file if possible.
 
-    Raises FormatError for a file that is no collection, StoreError if the store cannot be written.
+    Raises FormatError for a file that is no collection.
     """
     return open_store(part, beside).corpus
 

@@ -24,7 +24,15 @@ from string import punctuation
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urljoin
 
-from weir.errors import BadValue, DownloadError, DownloadWarning, FormatError, StoreError, user_level
+from weir.errors import (
+    UNKNOWN_SERVER,
+    BadValue,
+    DownloadError,
+    DownloadWarning,
+    FormatError,
+    StoreError,
+    user_level,
+)
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
 from weir.files.leases import locked
@@ -113,6 +121,7 @@ def _refusal_reason(member: zipfile.ZipInfo) -> str:
 # Fetches a file over HTTP: resumed after a cut, checked against its hash, there whole or not at all.
 
 Progress: TypeAlias = Callable[[int, int | None], None]
+"""Called with (bytes so far, total bytes or None)."""
 
 _WORTH = 1 << 20  # bytes after which a connection that was cut counts as a good one
 _DIGITS = 18  # of the length of a file at most
@@ -216,7 +225,6 @@ def download(
     """Fetch a file from the first address that provides it. An existing file stays if its checksum is right,
     or if none is given.
 
-    urls: addresses to try in order.
     checksum: expected hash, in a form of `checksum_of`. A file with another checksum is removed.
     size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
     progress: called with (bytes so far, total bytes or None).
@@ -315,7 +323,7 @@ def _transfer(address: Address, job: _Job) -> None:
         reason = error.reason if isinstance(error, NotSentError) else error
         said = reason.strerror if isinstance(reason, OSError) else None
         if isinstance(reason, gaierror) and not have:
-            raise _HopelessError(f"the name of the server is not known here ({said})") from None
+            raise _HopelessError(f"{UNKNOWN_SERVER} ({said})") from None
         if isinstance(reason, TimeoutError):
             said = "no answer in time"
         elif isinstance(reason, IncompleteRead):

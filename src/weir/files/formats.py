@@ -166,8 +166,7 @@ def named_format(path: Path) -> Format | None:
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a pipe, which can be read only once. Raises FormatError if it
-    cannot be read."""
+    """Return the first bytes of a file; b"" for a pipe, which can be read only once."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
@@ -343,7 +342,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file, [] for a format without columns. Raises FormatError if it cannot be read."""
+    """Return the column names of a file, [] for a format without columns."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):

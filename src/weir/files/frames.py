@@ -58,7 +58,6 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     accepted too. A frame needs columns for query, document and score under usual names (qid, docno, score
     ...); a path may have any format (docs/formats.md).
 
-    name: name of the run.
     ties: rule for comparing scores, by default the Run's, else "trec".
 
     Raises BadValue for other values and for missing or ambiguous columns, BadRanking for an invalid ranking,

@@ -48,15 +48,14 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes; raises OSError."""
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=256)
 def content_hash_of(path: Path, state: object) -> str:
-    """Return the SHA-256 of a file's bytes, read once for each `state`, such as its size and times; raises
-    OSError."""
+    """Return the SHA-256 of a file's bytes, read once for each `state`, such as its size and times."""
     return content_hash(path)
 
 
@@ -166,10 +165,7 @@ SEAL, FILES = "seal", "files"
 
 
 def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
-    """Write facts with their checksum, atomically; raises StoreError if the file cannot be written.
-
-    durable: sync to disk, to survive a power cut.
-    """
+    """Write facts with their checksum, atomically."""
     write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
 
 

@@ -20,7 +20,7 @@ _MAGIC, _ID_AT = b"SQLite format 3\0", slice(68, 72)
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file begins as a journal.
+    """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes.
 
     head: the file's first bytes, if already read.
     """

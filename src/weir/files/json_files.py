@@ -178,8 +178,6 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
     """Yield the objects of all JSON lines of a stream in blocks.
 
-    name: the file, for messages.
-
     Steps raise FormatError for a line that is no object, and for a repeated name in an object.
     """
     first = 1

@@ -278,8 +278,6 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file, by judge, else by origin, else by label column, else of one rater.
 
-    words: {text of a label: grade}.
-
     Raises FormatError for a file without labels, or a pair with two labels by one rater.
     """
     file, column = _located(path_of(path))
@@ -301,7 +299,7 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 def labels_from(value: object) -> Qrels:
     """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them.
 
-    Raises FormatError for a bad file, BadValue for other values.
+    Raises BadValue for other values.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 

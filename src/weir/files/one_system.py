@@ -42,7 +42,6 @@ def refuse_several_systems(
 ) -> None:
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
-    source: the file, for messages.
     rows: function that returns all rows at each call.
     remedy: what was expected and what to do next, for the message.
     what: a system's kind in the message, such as the name of a column of collections.

@@ -61,7 +61,6 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
     and int64.
 
     start, length: text i is data[start[i] : start[i] + length[i]].
-    hashes: hash of each text.
     """
     n = len(start)
     if n == 0:
@@ -351,7 +350,6 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
     """Return the cells of the lines of buf[:stop], split at blanks and tabs, without blank lines and
     comments.
 
-    fewest, most: accepted numbers of columns.
     remarks: also accept more columns in a row of a TREC run; they are ignored.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
@@ -674,9 +672,6 @@ def text_blocks(
     """Yield blocks of a text file; a block is only valid until the next is asked for.
 
     scan: parses complete lines in the first bytes of a buffer.
-    size: bytes of text in a block.
-    whole: read the file in one block.
-    header: number of first lines to skip.
 
     Steps raise FormatError for a too long identifier, and the errors of `scan`.
     """
@@ -782,7 +777,6 @@ def table_blocks(
 ) -> Iterator[RankingBlock]:
     """Yield a table's rows as blocks of whole rankings; a single block if `whole`.
 
-    engine: hashes identifiers.
     place: function that returns where a row, numbered from 0, stands in the file, for messages.
     """
     pending: list[TableChunk] = []

@@ -211,7 +211,7 @@ class _Machine:
 
 
 def is_pickle(path: Path) -> bool:
-    """Return True if a file is a pickle, by its name or first bytes; raises FormatError if it cannot be read."""
+    """Return True if a file is a pickle, by its name or first bytes."""
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
     # A pipe can be read only once.

@@ -160,7 +160,6 @@ def _read_parts(
 ) -> tuple[list[T], IdentifierNumbers]:
     """Return (results of `step` on each part of a source, the numbers given to identifiers).
 
-    step: pure function.
     queries, docs: identifiers with fixed codes; None numbers them by appearance.
 
     Holds one block in memory, or the whole file if its queries are interleaved. Raises FormatError for an

@@ -156,7 +156,7 @@ def read_values(path: Path) -> dict[str, Scores]:
         origin = Origin(collection=next(iter(datasets), "") or path.name)
         return {system: replace(Scores.from_dict(of), origin=origin) for system, of in values.items()}
     except BadValue as error:
-        raise FormatError(path, str(error), "the same queries for each measure of a system") from None
+        raise FormatError(path, str(error), "values as weir results --per-query --csv writes them") from None
 
 
 def _leave_out_means(path: Path, values: Mapping[str, dict[str, dict[str, float]]]) -> None:
@@ -243,11 +243,11 @@ def _value(line: bytes) -> Any:  # noqa: ANN401  any JSON
 # Scores as a JSON file that reads back as the same values, bit for bit.
 
 _EXPECTED = "scores as Scores.save writes them, or scores-*.jsonl of a results folder"
-_OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth")
+_OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whole")
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata atomically; raises StoreError."""
+    """Write scores and all their metadata atomically."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -274,6 +274,8 @@ def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
         "origin": {
             "judgments": dict(scores.origin.marks),
             **{name: getattr(scores.origin, name) for name in _OF_ORIGIN},
+            "digest": scores.origin.fingerprint,
+            "algorithms": dict(scores.origin.algorithms),
         },
     }
     write_text(path_of(path), json.dumps(fields, ensure_ascii=False) + "\n")
@@ -328,11 +330,13 @@ READ_SCORES.register(read_scores_value)
 
 def _origin(fields: dict[str, Any]) -> Origin:
     depth = fields.get("depth")
-    digest, collection, split, system, texts = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-1])
-    saved = {str(query): str(mark) for query, mark in fields.get("judgments", {}).items()}
-    return Origin(
-        None, digest, saved, collection, split, system, None if depth is None else int(depth), texts
+    digest, collection, split, system, texts = (str(fields.get(name, "")) for name in _OF_ORIGIN[:-2])
+    saved, algorithms = (
+        {str(key): str(value) for key, value in fields.get(of, {}).items()}
+        for of in ("judgments", "algorithms")
     )
+    depth, whole = None if depth is None else int(depth), fields.get("whole") is True
+    return Origin(None, digest, saved, collection, split, system, depth, texts, algorithms, whole)
 
 
 def self_match_rule(recorded: str) -> str:
@@ -350,7 +354,8 @@ def _stored_scores(path: Path) -> Scores:
             "collection": facts["dataset"],
             "system": record["name"],
         }
-        origin |= {"split": facts["split"], "depth": facts["k"]}
+        origin |= {"split": facts["split"], "depth": facts.get("longest") or facts["k"]}
+        origin |= {"whole": facts.get("whole"), "algorithms": record["declared"]["measures"]}
         return replace(
             scores, origin=_origin(origin), conventions=self_match_rule(facts.get("self_match", "keep"))
         )
@@ -381,11 +386,14 @@ def _array(rows: list[list[float | None]] | None) -> Float64 | None:
 #     # conventions       default
 #     # judgments golden  35 queries      1f0c6b2f9d3e4a51
 #     # depth     golden  1000
+#     # texts     golden  6b0f43c2... 0b1c77de...
 #     dataset     query   judgments       nDCG@10
 #     golden      q01     9c1d02aa        0.6309297535714575
 #
 # Lines stand in the order of datasets and queries, values at full precision, `-` where a measure is undefined. The
-# third column is a hash of the judgments of the query, so that a query that was judged anew since is found.
+# third column is a hash of the judgments of the query, so that a query that was judged anew since is found. The depth
+# is the length of the longest ranking, before "whole" if rankings have every relevant document; the texts are hashes
+# of documents and queries.
 
 _FIRST = "# weir baseline\t1"
 _BASELINE_EXPECTED = "a baseline that weir gate --save wrote; save it again"
@@ -417,8 +425,12 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
     for name, one in sorted(scores.datasets.items()):
         size = f"{len(one.scores.queries)} queries"
         lines.append(f"# judgments\t{_cell(name)}\t{size}\t{one.fingerprint}")
-        if one.scores.origin.depth is not None:
-            lines.append(f"# depth\t{_cell(name)}\t{one.scores.origin.depth}")
+    for name, one in sorted(scores.datasets.items()):
+        origin = one.scores.origin
+        if origin.depth is not None:
+            lines.append("\t".join(["# depth", _cell(name), str(origin.depth), *["whole"] * origin.whole]))
+        if origin.texts:
+            lines.append("\t".join(["# texts", _cell(name), origin.texts]))
     lines.append("\t".join([*_COLUMNS, *first.measures]))
     for name, one in sorted(scores.datasets.items()):
         queries = one.scores.queries.tolist()
@@ -448,7 +460,15 @@ def read_baseline(path: Path) -> SystemScores:
         marks = {
             _text(cells[1]): cells[-1] for cells in header if cells[0] == "judgments" and len(cells) == 4
         }
-        depths = {_text(cells[1]): int(cells[2]) for cells in header if cells[0] == "depth"}
+        origins = {
+            _text(cells[1]): Origin(depth=int(cells[2]), whole="whole" in cells[3:])
+            for cells in header
+            if cells[0] == "depth"
+        }
+        for cells in header:
+            if cells[0] == "texts":
+                name = _text(cells[1])
+                origins[name] = replace(origins.get(name, Origin()), texts=cells[2])
         writer, system, conventions = (
             fields["version"][0],
             _text(fields["system"][0]),
@@ -478,14 +498,9 @@ def read_baseline(path: Path) -> SystemScores:
     for name, queries in rows.items():
         columns, answered = np.array([one for _, one in queries.values()]).T, np.ones(len(queries), np.bool_)
         scores = Scores(
-            measures,
-            Ids.of(queries),
-            columns,
-            answered,
-            geometric=geometric,
-            conventions=conventions,
-            origin=Origin(depth=depths.get(name)),
-        )
+            measures, Ids.of(queries), columns, answered, geometric=geometric, conventions=conventions,
+            origin=origins.get(name, Origin()),
+        )  # fmt: skip
         datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
     for name in dict.fromkeys([*datasets, *marks]):
         if name not in datasets or datasets[name].fingerprint != marks.get(name):

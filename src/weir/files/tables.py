@@ -47,7 +47,7 @@ class _Column:
 def table_columns(path: Path, parquet: bool) -> list[str]:
     """Return the column names of a Parquet or Arrow file.
 
-    Raises FormatError for damage, MissingExtra without pyarrow.
+    Raises FormatError for damage.
     """
     with table_errors(path):
         return list(_schema(path, parquet).names)
@@ -56,9 +56,7 @@ def table_columns(path: Path, parquet: bool) -> list[str]:
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
     """Return whether a column has an integer type.
 
-    parquet: the file is Parquet, else Arrow.
-
-    Raises FormatError for damage, MissingExtra without pyarrow.
+    Raises FormatError for damage.
     """
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
@@ -103,9 +101,8 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield rows of a file of several systems, each with its query, its system and, if the file has ranks, its rank.
-
-    parquet: the file is Parquet, else Arrow.
+    """Yield rows of a file of several systems, each with its query, its system and, if the file has ranks,
+    its rank.
 
     Steps raise FormatError for missing values and damage.
     """
@@ -128,8 +125,6 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
     """Return the origin of each judgment of a file, None without any.
-
-    parquet: the file is Parquet, else Arrow.
 
     Raises FormatError for damage.
     """

@@ -61,7 +61,6 @@ def write_run(
 
     `.gz` and `.zst` compress texts. Scores are the shortest decimals that read back equal.
 
-    progress: called with (rows written, total rows).
     comments: lines at the head of a TREC file.
     lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
 
@@ -80,13 +79,11 @@ WRITE_RUN.register(write_run)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-    """Write judgments atomically in the format that the file's name implies (docs/formats.md), by default TREC.
-
-    progress: called with (rows written, total rows).
+    """Write judgments atomically in the format that the file's name implies (docs/formats.md), by default
+    TREC.
 
     A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them. Raises BadValue
-    for an identifier that the format cannot hold, MissingExtra without pyarrow, StoreError if the file cannot
-    be written.
+    for an identifier that the format cannot hold.
     """
     _write(qrels, path_of(path), progress)
 
@@ -154,7 +151,6 @@ def convert(
     kind: "run" or "qrels", by default as the columns say.
     lists: write a run as lists of documents in rank order without scores, as BIRCO reads them (.json or
         .pickle).
-    progress: called with (description, amount done, total amount).
     collapse: rank documents instead of their passages, given the separator in d1#3, or a file of passages and
         documents.
 

@@ -289,7 +289,6 @@ def scan_few(
     rows: float32[n, d].
     length, query_length: float64[n] and float64[Q] for cosine, else empty.
     rank: int32[n], positions of rows among ties.
-    first, stop: queries to search.
     keys, filled, floor, bar: the best of each query so far, see `_rescore`.
     """
     n = len(rows)

@@ -82,7 +82,8 @@ def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return True if two words start with `size` bytes of two other words; False beyond sixteen bytes."""
+    """Return True if a word of sixteen bytes (first, second) starts with the `size` bytes of another (head_1,
+    head_2)."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -202,12 +203,11 @@ def _eight_digits(word: np.uint64, count: int) -> Int:
 
 @jit
 def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
-    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN for other
-    text.
+    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN
+    for other text.
 
     first, dot: first word and position of the decimal point.
     whole, part: words that end with the two parts.
-    places: digits after the point.
     """
     minus = first & np.uint64(255) == _MINUS
     digits = dot - minus
@@ -224,10 +224,10 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general parser.
+    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general
+    parser.
 
     ends: words that end before the point and at the end; see `dot_at`.
-    size: bytes of the decimal.
     """
     dot = dot_at(first)
     value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)

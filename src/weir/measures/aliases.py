@@ -102,7 +102,6 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 
     text: a name without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or
         "map@10-l2".
-    ours: names of Weir's measures.
 
     Raises BadValue, saying which, for a name that means another number in its tool.
     """

@@ -17,7 +17,7 @@ from weir.argument_types import checked, checked_fields
 from weir.core.expressions import syntax_tree
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
-from weir.core.scores import MEASURE_NAME
+from weir.core.scores import GEOMETRIC, MEASURE_NAME
 from weir.core.strings import Float64, Grades
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.aliases import canonical, suggestion, translated, with_setting
@@ -224,7 +224,7 @@ class Measure:
 
     @property
     def definition(self) -> Definition:
-        """The definition registered under its name; raises UnknownName."""
+        """The definition registered under its name."""
         return _definition(self.name)
 
     def per_query(self, judged: Judged) -> Float64:
@@ -339,6 +339,17 @@ def canonical_name(text: str) -> str:
 
 
 MEASURE_NAME.register(canonical_name)
+
+
+def is_geometric(name: str) -> bool:
+    """Return True for the name of a measure whose mean is geometric; False also for an unknown name."""
+    try:
+        return parse_measure(name).geometric
+    except WeirError:
+        return False
+
+
+GEOMETRIC.register(is_geometric)
 
 
 P_MRR = "p-MRR"

@@ -1,7 +1,7 @@
 """Texts run through a model in batches: results in the order of the texts, in bounded memory.
 
 A thread tokenises ahead while the model works. Within a window, texts of similar length share batches of
-about equal token counts. A batch's result may be vectors, token vectors, term weights or scores.
+about equal token counts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BatchPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Any number of rows for each text, in memory: text i has values[ptr[i]:ptr[i + 1]]."""
+    """Any number of rows for each text: text i has values[ptr[i]:ptr[i + 1]]."""
 
     ptr: Int64
     """int64[texts + 1], from 0."""
@@ -87,15 +87,14 @@ class Ragged:
         ptr = offsets(lengths)
         return Ragged(ptr, self.values[np.repeat(self.ptr[numbers] - ptr[:-1], lengths) + np.arange(ptr[-1])])
 
-    def release(self) -> None:
-        """Do nothing: the array is the caller's."""
+    def release(self) -> None: ...
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
     """Return batches, as positions of texts, of at most `budget` tokens, longest texts first.
 
     lengths: int64[texts], in tokens.
-    padded: count every text as if it were as long as the longest of its batch.
+    padded: texts count as long as the longest of their batch.
 
     A text of more tokens is a batch of its own.
     """
@@ -117,10 +116,7 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that joins rows of batches in the order of the texts.
-
-    array: copies rows of several batches into one array in host memory.
-    """
+    """Return a function that joins rows of batches in the order of the texts."""
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
         rows = array([rows for _, rows in parts])
@@ -134,8 +130,7 @@ def gather_rows(
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
     """Return the rows of every text, in the order of the texts.
 
-    parts: for each batch the positions of its texts, and their rows, any number for a text.
-    count: number of texts.
+    parts: for each batch the positions of its texts, and their rows.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -161,9 +156,8 @@ def results(
     """Yield the model's results window by window, each in the order of its texts.
 
     run: maps a batch to results; when memory runs out, batches are halved.
-    done: called with the number of texts finished.
 
-    Steps raise BadValue for a single text that does not fit into memory, and the errors of `run`.
+    Steps raise BadValue for a single text that does not fit into memory.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:

@@ -186,10 +186,7 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue if a known model is not of this kind, such as "dense".
-
-    otherwise: end of the message.
-    """
+    """Raise BadValue if a known model is not of this kind, such as "dense"."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
@@ -256,10 +253,7 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint, unless it is on this machine.
-
-    Raises DownloadError, MissingExtra without the hub's library, StoreError for a folder without a checkpoint.
-    """
+    """Download a checkpoint, unless it is on this machine; raises DownloadError."""
     try:
         locate(model)
         return
@@ -489,10 +483,10 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any variant.
+    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any
+    variant.
 
-    Raises DownloadError if it has to be downloaded, StoreError for damaged files, BadValue for unsupported
-    layers and ambiguous ONNX files.
+    Raises DownloadError if it has to be downloaded, BadValue for unsupported layers and ambiguous ONNX files.
     """
     return read_checkpoint(locate(model), split_variant(model)[1])
 
@@ -535,10 +529,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts of sentence-transformers' settings, also for queries and for documents.
+    """Return the checkpoint with the prompts of sentence-transformers' settings, also for queries and for
+    documents.
 
-    These are the prompts of QUERY_NAMES and DOCUMENT_NAMES, else the default. Raises StoreError if the settings
-    are damaged.
+    These are the prompts of QUERY_NAMES and DOCUMENT_NAMES, else the default. Raises StoreError if the
+    settings are damaged.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -559,8 +554,6 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """Return the settings of a checkpoint's transformer, without pooling and later steps.
-
-    root: folder of the whole checkpoint.
 
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
@@ -587,10 +580,8 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue if a checkpoint needs code of its own (`auto_map`), which Weir never runs.
-
-    reason: end of the message.
-    """
+    """Raise BadValue, ending in `reason`, if a checkpoint needs code of its own (`auto_map`), which Weir
+    never runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -741,20 +732,15 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue for a model that is no text, or a known model that is not of this kind, such as "dense".
-
-    otherwise: end of the message.
-    """
+    """Raise BadValue, ending in `otherwise`, for a model that is no text, or a known model of another kind
+    than `kind`."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default.
-
-    least: {setting: minimum}.
-    """
+    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default."""
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
         value = getattr(config, name)

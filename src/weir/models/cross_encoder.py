@@ -44,8 +44,7 @@ class CrossEncoder:
     """A checkpoint for sequence classification that scores pairs of texts, with settings that override its
     own.
 
-    A score is the output before any activation, for two classes their difference. Raises BadValue for
-    settings out of range.
+    A score is the output before any activation, for two classes their difference.
     """
 
     model: str = "minilm-cross"

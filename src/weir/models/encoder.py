@@ -223,7 +223,7 @@ class Encoder:
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine chosen for a device."""
+        """Return which engine computes the checkpoint on a device; nothing is loaded."""
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -233,11 +233,7 @@ class Encoder:
                 fetch(model)
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
-        """Return the encoder with its prompts for a collection; raises DownloadError if the checkpoint is
-        missing.
-
-        instruction: replaces {task} in prompts, "" for none.
-        """
+        """Return the encoder with its prompts for a collection; raises DownloadError if the checkpoint is missing."""
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
         return replace(
@@ -247,8 +243,8 @@ class Encoder:
     def load(self, device: str = "auto") -> Loaded:
         """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), downloaded if needed.
 
-        Warns if the checkpoint declares prompts and none is used. Raises DownloadError, StoreError for
-        damaged files, BadValue for an unsupported checkpoint.
+        Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
+        checkpoint.
         """
         self.fetch()
         recipe = resolve(self)
@@ -298,12 +294,7 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory.
-
-        done: called with the number of texts finished.
-
-        Steps raise BadValue for a vector that is not finite and a text that does not fit into memory.
-        """
+        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory."""
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
@@ -370,8 +361,7 @@ class ObjectEncoder:
     def describe(self, device: str = "auto") -> dict[str, object]:
         return {"object": "encoder", "similarity": self.similarity, **self.identity.describe()}
 
-    def fetch(self) -> None:
-        """Do nothing, since the object is in memory already."""
+    def fetch(self) -> None: ...
 
     def adapted_to(self, collection: str, instruction: str) -> ObjectEncoder:
         return self
@@ -526,7 +516,7 @@ class Stability:
 
     @property
     def holds(self) -> bool:
-        """True if the difference is within the tolerance."""
+        """True within the tolerance."""
         return self.difference <= self.tolerance
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ class EngineBuilder(Protocol):
     """A function of a plug-in that loads a checkpoint and head into its engine, such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
-        """Return the loaded engine; raises BadValue for an unsupported checkpoint or device, MissingExtra."""
+        """Return the loaded engine; raises BadValue for an unsupported checkpoint or device."""
         ...
 
 
@@ -67,10 +67,8 @@ class Engine(Protocol):
         ...
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n], float32[n].
-
-        rows: as `rows` returns them.
-        """
+        """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n],
+        float32[n]."""
         ...
 
 
@@ -110,7 +108,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine that these settings choose on this machine.
+    """Return which engine computes a checkpoint on this machine by these settings; nothing is loaded.
 
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.
@@ -144,10 +142,8 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """Return the engine that `declare` would choose, without looking at a checkpoint; raises BadValue for
-    int8 on a GPU.
+    """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
 
-    engine, dtype, device: as for `declare`.
     lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
@@ -197,9 +193,7 @@ def prepare(device: str) -> None:
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
     """Return the engine that `declared` names, loaded with a head.
 
-    segments: batches distinguish the two texts of a pair.
-
-    Raises BadValue for an unsupported checkpoint or device, MissingExtra.
+    Raises BadValue for an unsupported checkpoint or device.
     """
     place, engine = declared.place, declared.engine
     if engine == "static":

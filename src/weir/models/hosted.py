@@ -265,8 +265,8 @@ class EmbeddingClient:
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
         """Return a vector for each text, float32[n, dimensions]; None accepts any size.
 
-        Raises ServiceError if the budget ends, the provider refuses or all attempts fail; TooMuchError for
-        refused texts, or several that take too long.
+        Raises ServiceError if no vector comes back, TooMuchError for refused texts, or several that take too
+        long.
         """
 
         def too_much(error: AttemptError) -> None:
@@ -328,10 +328,7 @@ class ServiceProbe:
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Return the path at which a response to the probe is stored.
-
-    decisive: JSON values that identify it.
-    """
+    """Return the path at which a response to the probe is stored."""
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
     return settings().home / "encoders" / f"{kind}-{digest}.json"
 
@@ -346,12 +343,7 @@ def service_probe(
 ) -> ServiceProbe:
     """Return the stored response to the probe; without one, ask for it and store it, once for all processes.
 
-    about: other content of the file.
-    entry: the file's entry for the response.
     checked: returns that entry as vectors, or raises an error.
-    answer: asks the service.
-
-    Raises StoreError for an unreadable file, and the errors of `answer`.
     """
 
     def stored_probe() -> ServiceProbe | None:
@@ -402,7 +394,7 @@ def is_hosted(model: str) -> bool:
 class Hosted:
     """An encoder whose vectors an embedding API computes.
 
-    http is allowed for localhost only. Raises UnknownName for an unknown provider, BadValue for bad settings.
+    http is allowed for localhost only.
     """
 
     model: str
@@ -462,7 +454,6 @@ class Hosted:
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
-        """Return the encoder with {task} in its prompts replaced by the instruction, "" for none."""
         query, document = (
             filled_prompt(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt)
         )
@@ -473,7 +464,6 @@ class Hosted:
     ) -> LoadedHosted:
         """Return the encoder with its probe, which is sent now if no response to it is stored.
 
-        device: ignored.
         limits: None for the environment's, shared by all encoders of the process.
 
         Raises ServiceError for a missing key or a bad response.
@@ -532,7 +522,7 @@ class LoadedHosted:
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Return everything that can change a vector, for keys of stored results."""
+        """Return everything that can change a vector."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -581,10 +571,7 @@ class LoadedHosted:
         A request is sent only when its block is asked for, so that a caller that stores blocks never pays
         twice. Too large or too slow requests are halved.
 
-        done: called with the number of texts finished.
-
-        Warns if the model has changed since it was first seen. Steps raise ServiceError if the budget ends, the
-        provider refuses or all attempts fail.
+        Warns if the model has changed since it was first seen.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

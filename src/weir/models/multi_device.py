@@ -42,7 +42,7 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
     names: devices, such as "cuda:0".
     size: texts in a part; neither parts nor batches depend on the devices.
 
-    Raises BadValue, with the device, if a process fails; all end with it.
+    Raises BadValue, with the device, if a process fails.
     """
     threads = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
     workers = [_Worker.begun(loaded.encoder, name, threads) for name in names]

@@ -109,8 +109,7 @@ def openvino_engine(
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for another device and an unsupported checkpoint, StoreError for weights that do not fit,
-    MissingExtra.
+    Raises BadValue for another device and an unsupported checkpoint.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")

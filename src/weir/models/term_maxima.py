@@ -1,7 +1,7 @@
 """The largest logit of each vocabulary term over a text's tokens, without computing the logits that cannot be it.
 
-Few terms of a vocabulary have a logit above 0 at any token. A product of bytes, whose error is bounded, shows for
-almost all of them that they have none, in a fraction of the time of the product itself; the rest are computed in fp32.
+A product of bytes, whose error is bounded, shows for almost all that they have none above 0; the rest are
+computed in fp32.
 """
 
 from __future__ import annotations

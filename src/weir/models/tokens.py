@@ -161,8 +161,6 @@ VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
     """Return a checkpoint's tokenizer, from `tokenizer.json` or else its vocabulary.
 
-    special: add special tokens.
-
     Raises StoreError for an unreadable tokenizer, BadValue for a tokenizer without a fast form.
     """
     if (folder / "tokenizer.json").exists():

@@ -110,7 +110,6 @@ class HttpRequest:
 def check_key(key: object, usual: str, base: str | None) -> None:
     """Raise BadValue if the key in an environment variable may not be sent to this URL.
 
-    key: the variable's name.
     usual: the provider's own variable, allowed only at the provider's own URL (`base` None).
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
@@ -127,7 +126,6 @@ def check_key(key: object, usual: str, base: str | None) -> None:
 def check_address(name: str, address: object, plain: bool = False) -> None:
     """Raise BadValue if `address` is no plain http(s) URL.
 
-    name: the setting's name in messages.
     plain: allow http, without encryption, to another machine.
     """
     try:
@@ -567,10 +565,7 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible; a count of 0 never is.
-
-    tokens: the estimate.
-    """
+    """Return True if a service's token count is plausible; a count of 0 never is."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -715,8 +710,6 @@ class MeteredClient:
         self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
     ) -> T:
         """Return the service's parsed answer.
-
-        retried: called after each failed attempt that is repeated.
 
         Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
         attempt brings a usable answer.

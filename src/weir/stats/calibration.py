@@ -163,7 +163,6 @@ class GatedLabels:
         """Return the scores with a note that says whether the model's labels were used, and how they agree.
 
         joined: the run joined with `qrels`.
-        join: function that joins the run with other judgments.
         """
         left_out = ""
         if self.left_out:

@@ -204,7 +204,6 @@ class ComparisonMethod:
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
         """Return the tests that are corrected together.
 
-        tests: number of tests that a correction covers.
         systems: number of systems, all of whose pairs a familywise test covers by itself.
         alike: number of tests with a true difference of the same size.
         """
@@ -671,10 +670,7 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with the intervals of its pairs at another level; means and verdicts stay.
-
-    table: the values that were compared.
-    """
+    """Return the comparison with the intervals of its pairs at another level; means and verdicts stay."""
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
     ends: _Ends = [(None, None)] * len(pairs)
@@ -746,9 +742,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
     """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of a
     difference.
 
-    mean: mean difference.
     p, same: p-values of the difference and of equivalence.
-    alpha: level of significance.
     way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
     if not way:
@@ -836,8 +830,7 @@ def compared_across(
     each: comparisons with the baseline on single datasets, if already made. With a baseline, the result also
         counts the datasets on which each system is better or worse.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ, UnknownName for an unknown
-    baseline.
+    Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -1285,7 +1278,7 @@ def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranke
         found = any(p.verdict == "equivalent" for c in comparisons for p in c.pairs)
         lines.append(
             f"{'equivalent:' if found else 'no pair is equivalent, which would say that'} the difference lies within "
-            f"±{m.margin:g} (two one-sided t-tests)"
+            f"±{m.margin:g} (two one-sided t-tests, and exact ones for few large differences)"
         )
         if m.margin < 1 and any(p.low is None for c in comparisons for p in c.pairs):
             needed = math.ceil(math.log(m.alpha) / math.log1p(-m.margin))

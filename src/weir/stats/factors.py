@@ -257,7 +257,6 @@ def randomised_p(
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
-    axes: numbers of the effect's factors.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.
@@ -603,5 +602,8 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
         lines.append("geometric means, over systems and collections too: differences are those of logarithms")
     lines += direction_notes(study.measure for study in studies)
     if m.margin is not None:
-        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+        lines.append(
+            f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests, "
+            "and exact ones for few large differences)"
+        )
     return [*lines, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]

@@ -275,8 +275,6 @@ STATISTICS: dict[str, Statistic] = {
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
     """Return the agreement of two raters, with intervals from resampled queries.
 
-    names: of the raters.
-
     Raises BadValue if no pair has two labels, or for more than MOST_LABELS distinct grades.
     """
     tables = label_tables(first, second)

@@ -121,7 +121,6 @@ def order_interval(
 
     resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
-    limits: smallest and largest possible value.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's

@@ -128,10 +128,7 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if there are at most `draws` sign patterns, so that the test counts all of them.
-
-    differing: number of nonzero differences.
-    """
+    """Return True if there are at most `draws` sign patterns, so that the test counts all of them."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 

@@ -47,7 +47,8 @@ SIMULATED_ROWS = 12_000
 POWER_TOLERANCE = 0.002
 """Tolerance of a simulated power."""
 MOST_STEPS = 25
-_ROUNDING = 1e-9
+MOST_FEW = 100
+"""Number of large differences from which a t-test is not deceived by how few they are."""
 KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 4, 0.25, (-1.2, 12.0)
 """Smallest number of values whose excess kurtosis is estimated; rounding step and bounds of the estimate."""
 KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
@@ -146,7 +147,6 @@ def plan(
     differences: float64[queries].
     effects: true differences to find.
     wanted: probability of finding them.
-    alpha: level of the two-sided test.
     test: "permutation", "t" or "bootstrap-shift".
 
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
@@ -184,7 +184,6 @@ def reach(
 
     test: a name in TESTS.
     units: number of queries or datasets.
-    alpha: level of significance.
     family: the tests that are corrected together, which are assumed to have their smallest p-values too.
     beside: smallest p-values of tests in other tables that are corrected together with these.
     """
@@ -242,7 +241,6 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    deviation: standard deviation of the differences.
     kurtosis: excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default as many as are tested.
@@ -267,11 +265,11 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or infinity.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
+    infinity.
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    family: the tests that are corrected together.
 
     Raises BadValue for fewer than two queries, a negative deviation, a wanted power not between alpha and 1,
     or a test of unknown power.
@@ -342,20 +340,37 @@ def equivalence(differences: Float64, margin: float) -> float:
     if deviation_of(differences) == 0 and mean < margin < 1:
         # How often are all alike although rare differences of 1, which were not met, bring the mean to the margin?
         return float(max(((1 - margin) / (1 - mean)) ** len(differences), 0.5 ** len(differences)))
-    # Two one-sided t-tests (TOST): Schuirmann 1987. Few differing queries deceive them: the claim must also survive an
-    # exact test in which each difference is 0 or the largest one.
-    queries, largest = len(differences), float(np.abs(differences).max())
-    found = math.floor(queries * mean / largest + _ROUNDING)
-    rare = 1 - binomial_tail(found + 1, queries, margin / largest) if largest > margin else 0.0
-    return max(t_tail(differences + margin), t_tail(margin - differences), rare)
+    # Two one-sided t-tests (TOST): Schuirmann 1987. Few large differences deceive them, so the claim must also survive
+    # exact tests of how often they occur.
+    of_t = max(t_tail(differences + margin), t_tail(margin - differences))
+    return max(of_t, _few_large(differences, margin), _few_large(-differences, margin))
+
+
+def _few_large(differences: Float64, margin: float) -> float:
+    """Return the largest p-value of the claim that the mean lies below `margin`, if each difference is one of two.
+
+    These are the mean of the largest few and that of the others, for each number of few; none if the largest
+    difference has the other sign.
+    """
+    descending = np.sort(differences)[::-1]
+    largest, count = float(np.abs(differences).max()), len(differences)
+    worst = 0.0
+    for few in range(int(descending[0] == largest), min(MOST_FEW + 1, count)):
+        if few and descending[few - 1] == descending[few]:
+            continue
+        high = exact_mean(descending[:few]) if few else largest
+        low = exact_mean(descending[few:])
+        if low < margin < high:
+            worst = max(worst, 1 - binomial_tail(few + 1, count, (margin - low) / (high - low)))
+    return worst
 
 
 @lru_cache(maxsize=1024)
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated deviations, that is found with the wanted probability, or
-    None."""
+    """Return the true difference, in estimated standard deviations, that is found with the wanted
+    probability, or None."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -375,9 +390,6 @@ def _smallest_shift(
 def _chance_of_t(
     units: int, level: float, kurtosis: float, pilot: int | None = None
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a paired
-    t-test finds it.
-    """
     # Exact for normal differences. Otherwise the estimated deviation varies, to the first order, as a normal
     # one with fewer degrees of freedom.
     edge = student_quantile(1 - level / 2, units - 1)
@@ -399,7 +411,7 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated deviations, to the probability that a test finds it."""
+    """Return a function from a true difference, in estimated standard deviations, to the power of the test."""
     # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
     # with few possible p-values, all true differences of the family are simulated and corrected together;
     # above, this one alone.
@@ -511,7 +523,6 @@ def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> st
     """Return a sentence on why so few queries or datasets can show no difference, and how many would.
 
     units, unit: number and name, such as 5 "queries".
-    tests: number of comparisons that are corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"

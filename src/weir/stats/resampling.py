@@ -278,10 +278,8 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a matrix.
-
-    resamples: number of samples.
-    """
+    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a
+    matrix."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
@@ -377,7 +375,6 @@ def few_bounds(
     """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
 
     parts: float64[queries] each.
-    unit: values lie within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN without variance.
@@ -426,7 +423,7 @@ def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometr
     """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
     datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
-    geometric: values are logarithms; a part's mean is the exponential of theirs.
+    geometric: values are logarithms; a part's mean is the exponential of their mean.
     """
     # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
     # 3.8.
@@ -524,9 +521,10 @@ def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Seque
 
 @INTERVALS.register("studentised")
 def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the bootstrap-t interval: percentiles of resampled means in standard errors of each sample.
+    """Return (lower, upper) bound of the bootstrap-t interval of the mean of `values`, float64[n].
 
-    Samples of equal values, without a standard error, are left out.
+    means, errors: float64[resamples], mean and standard error of each resample. Resamples without an error,
+        of equal values, are left out.
     """
     # Efron and Tibshirani 1993, section 12.5.
     mean = float(values.mean())

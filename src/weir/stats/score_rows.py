@@ -92,7 +92,10 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     ]
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     whole = {name for name, one in scores.items() if one.origin.whole}
-    deep = [] if first is None else depth_notes(depths, first.measures, whole)
+    measured = dict.fromkeys(m for one in scores.values() for m in one.measures)
+    deep = depth_notes(
+        depths, {m: [n for n, one in scores.items() if m in one.measures] for m in measured}, whole
+    )
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
     made = {
@@ -404,13 +407,26 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 
 
 def depth_notes(
-    depths: Mapping[str, int], measures: Iterable[str], whole: Collection[str] = ()
+    depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer ones.
+    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer
+    ones.
 
     depths: {system: length of its longest ranking}.
+    measured: {measure: systems that have it}.
     whole: systems whose rankings hold every relevant document, which are never too short.
     """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for measure, systems in measured.items():
+        alike.setdefault(tuple(name for name in depths if name in systems), []).append(measure)
+    return [
+        note
+        for systems, measures in alike.items()
+        for note in _depth_notes({name: depths[name] for name in systems}, measures, whole)
+    ]
+
+
+def _depth_notes(depths: Mapping[str, int], measures: Iterable[str], whole: Collection[str]) -> list[Note]:
     by_depth = sorted(depths, key=lambda name: (name in whole, depths[name]))
     longest = max(depths, key=depths.__getitem__, default="")
     if not depths or by_depth[0] in whole or depths[longest] < FAR_DEEPER * depths[by_depth[0]]:
@@ -480,7 +496,6 @@ def _tie_notes(
 
     tied: share of the documents returned that are tied; a large share is noted even if no printed digit
         changes.
-    of: {measure: name of its row in the note}.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}
@@ -562,8 +577,6 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     """Return the row of a group of datasets: the unweighted mean of the members' means.
 
     members: one row for each member, of one system and measure.
-    values: each member's values by query in id order.
-    geometric: values are logarithms.
 
     Its interval resamples queries within members. Raises BadValue for no members or another number of values.
     """

@@ -147,7 +147,6 @@ def significance(
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as a test.
 
-    drawn: the p-values depend on random draws.
     familywise: the p-values already hold for all pairs together.
     smallest: function that returns the smallest p-value that (units, systems, draws) allow.
     detection: how the test's power is computed.

@@ -149,9 +149,9 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 
 @CONFIDENCES.register("max")
 def best(score: Float64, ptr: Int64) -> Float64:
-    """Return the confidence in a ranking by its best score, float64[queries].
+    """Return each ranking's best score, float64[queries], as the confidence in it.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which fall.
+    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
     """
     return _at(score, ptr, 0)
 

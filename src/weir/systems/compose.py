@@ -88,7 +88,7 @@ class SearchObject(Protocol):
 
 @runtime_checkable
 class IndexObject(Protocol):
-    """An object that must `index` {document id: title and text} before it can search."""
+    """An object that must `index` documents before it can search."""
 
     def index(self, documents: dict[str, str]) -> object:
         """Index {document id: title and text}; returns the searching object, or None for itself."""
@@ -97,7 +97,7 @@ class IndexObject(Protocol):
 
 @runtime_checkable
 class BeirSearch(Protocol):
-    """An object with BEIR's search(corpus, queries, top_k, ...), which takes all documents with each call."""
+    """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents with each call."""
 
     def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
         """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
@@ -162,7 +162,6 @@ class FunctionSystem:
         return then(self, reranker)
 
     def describe(self) -> dict[str, object]:
-        """Return name and version. Without a version, the description is valid in this process only."""
         return {"system": "object", **self.identity.describe()}
 
     def keeps_documents(self) -> bool:
@@ -170,8 +169,8 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return the searcher: a copy of the object for this corpus (`own_copy`), after letting an IndexObject
-        index the documents; raises BadRanking if it cannot search."""
+        """Return the searcher: a copy of the object (`own_copy`), which an IndexObject has indexed; raises
+        BadRanking if it cannot search."""
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
             return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
@@ -233,7 +232,6 @@ class FunctionReranker:
         return behind(self, first)
 
     def describe(self) -> dict[str, object]:
-        """Return name, depth, view and version. Without a version, the description is valid in this process only."""
         own = {"reranker": "object", **described_depth(self.depth), "document": VIEW}
         return own | self.identity.describe()
 
@@ -513,10 +511,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, with only documents permitted that also fit.
-
-    fitting: bool[documents].
-    """
+    """Return the queries, with only documents permitted that also fit."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
@@ -536,10 +531,7 @@ class FilteredSearcher:
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:
-        """The documents that the filter permits, bool[documents].
-
-        Raises UnknownName for an unknown field, BadValue for a value of another kind than its field.
-        """
+        """The documents that the filter permits, bool[documents]."""
         return parse_filter(self.system.filter).mask(self.corpus)
 
     @checked

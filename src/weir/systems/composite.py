@@ -48,8 +48,7 @@ PLAIN = (type(None), bool, int, float, str)
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
     """Return the index of a corpus by a system.
 
-    Raises PluginError, with the system's name, if it fails with another error than a WeirError or returns no
-    searcher.
+    Raises PluginError for any error that is no WeirError and if no searcher comes back.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -72,11 +71,10 @@ def rankings(
 ) -> Run:
     """Return a searcher's rankings of the permitted documents, checked, one for each query in order.
 
-    who, collection: names of system and collection, for messages.
     beyond: number of the k results that are asked only to see which documents follow the cut.
 
-    Raises PluginError, with system, collection and queries, for any error of the searcher that is no
-    WeirError and for an answer of another type; ServiceError and BadRanking name them too.
+    Raises PluginError, with system, collection and queries, for any error that is no WeirError and an answer
+    of another type.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -89,8 +87,6 @@ def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
     """Return a re-ranker's finite score of each candidate, float64[candidates].
-
-    who: the re-ranker's name, for messages.
 
     Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
     of scores or one that is not finite.
@@ -199,8 +195,7 @@ class AnsweredDocuments:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for a document that the collection
-        does not have."""
+        """Return the position of each document in `ids`, int32[names]; -1 for an unknown one."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -235,7 +230,6 @@ def known_rows(
     doc: document numbers, -1 for unknown documents.
     names: function that returns the identifier of a row's document.
     unknown: treatment of unknown documents, one of UNKNOWN; "" for a system without this setting.
-    hint: advice for the message.
 
     Raises BadRanking for unknown documents unless they are dropped.
     """
@@ -301,31 +295,23 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's store of parts' indexes, or a new one in the context's folder or in memory.
-
-    build: a missing index may be built.
-    """
+    """Return the context's shelf, which keeps the indexes of a system's parts, or a new one in its folder or
+    in memory."""
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the index of a system that contains others, from the stored indexes of its parts.
-
-    Raises StoreError if one is damaged.
-    """
+    """Return the index of a system that contains others, from the stored indexes of its parts."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return a new searcher of a system that stores no index."""
+    """Return a new searcher of a system without stored index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system with its encoders' prompts set for a collection.
-
-    instruction: the collection's, "" for none.
-    """
+    """Return a system with its encoders' prompts set for a collection."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -348,7 +334,7 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 def one_session(systems: Iterable[T]) -> list[T]:
     """Return the systems, in which equal objects share one session, and therefore stored results.
 
-    Only objects without a version have a session. Raises BadValue for two objects of the same kind and name.
+    Only objects without a version have a session. Raises BadValue for two objects of one kind and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     firsts: dict[tuple[type, str], Identity] = {}

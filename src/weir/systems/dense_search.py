@@ -58,7 +58,7 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder, with the settings of `dense`. Raises UnknownName or BadValue."""
+    """Dense retrieval by an encoder, with the settings of `dense`."""
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -113,7 +113,6 @@ class DenseRetriever:
     share_encoder = encoded.share_encoder
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which documents are encoded; 1 for objects, APIs and several devices."""
         whole = not isinstance(self.encoder, Encoder) or len(devices(settings().device)) > 1
         return 1 if whole else encoded.encoding_blocks(self, documents)
 

@@ -1,8 +1,6 @@
 """Common parts of systems that encode texts once and compare encoded queries with encoded documents.
 
-`dense_search.py` and, in `plugins/encoders`, `learned_sparse.py` and `late_interaction.py` define how texts
-are encoded and compared. Encoded documents are rows of a store (`vectors/store.py`). An index is a list of
-row numbers.
+An index is a list of row numbers.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
 
 
 def fetch(system: _System[Any, Any]) -> None:
-    """Download the encoder's checkpoint unless it is on this machine; raises DownloadError."""
+    """Download the encoder's checkpoint unless it is on this machine."""
     system.encoder.fetch()
 
 
@@ -139,15 +137,13 @@ class DocumentEncoding:
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
     """Return the texts of documents as an encoder gets them.
 
-    view: fields of a text, such as "title text".
     between: characters between title and text.
     """
     return TextSource(len(corpus), partial(corpus.view, view, separator=between), corpus.ids.__getitem__)
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode the documents whose rows are not stored; return (rows of all documents, number that were stored
-    before)."""
+    """Return (rows of all documents, number that were stored before), after encoding the others."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -174,7 +170,6 @@ def write_rows(
 ) -> None:
     """Write an index into the folder `at`: the numbers of its documents' rows in the store.
 
-    rows: the rows of all documents.
     write: writes the rest of the index into a folder, and returns facts for its record.
     """
     facts: dict[str, object] = {"format": FORMAT, "system": str(system), "store": store.folder.name}
@@ -192,7 +187,7 @@ def open_rows(
     """Return the rows that the index in the folder `at` lists.
 
     needed: raise StoreError if the store no longer has them; otherwise return None.
-    Raises StoreError for a damaged index, BadValue for the index of another corpus.
+    Raises StoreError for a damaged index, BadValue for another corpus.
     """
     try:
         facts = open_folder(at, "index.json")
@@ -255,7 +250,6 @@ class EncodedSearcher(Generic[L, Q, D]):
         return Run(queries.ids, self.corpus.ids, offsets(count), doc, score, str(self.system))
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-        """Return the k best permitted documents. If every document has a score, only candidates are scored."""
         if not self.documents.scores_all(k):
             return deepened(self, queries, k, context)
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
@@ -272,10 +266,7 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.documents.nested(k)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean share of the exact k best documents that the search misses.
-
-        Raises BadValue for an exact search, if no query has text, and if the full vectors are gone.
-        """
+        """Return the mean share of the exact k best documents that the search misses."""
         filled = queries.take(with_text(queries))
         lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:

@@ -38,8 +38,8 @@ T = TypeVar("T")
 def parse_system(text: str) -> Retriever:
     """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed, too long or too deeply nested
-    text, and for a setting that is repeated or out of range.
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text and for a setting that is
+    repeated or out of range.
     """
     tree = expression_tree(text)
     if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
@@ -237,8 +237,7 @@ MOST_SYSTEMS = 1024  # that one text stands for
 def parse_systems(text: str) -> tuple[Retriever, ...]:
     """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text, repeated values or
-    systems, and more than MOST_SYSTEMS.
+    Raises as `parse_system`, and BadValue for repeated values or systems and more than MOST_SYSTEMS.
     """
     names = single_names(text)
     if len(names) == 1:
@@ -256,10 +255,7 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the names of all systems of a grid without making the systems.
-
-    Raises BadValue for malformed text, repeated values or systems, and more than MOST_SYSTEMS.
-    """
+    """Return the names of all systems of a grid without making the systems; raises BadValue as `parse_systems`."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)
@@ -281,7 +277,6 @@ def factorial(
 
     given: a text with values in braces, such as 'bm25(k1={0.6, 0.9}, b={0.4, 0.75})', or a function that
         makes a system or re-ranker, such as weir.BM25.
-    settings: values of each setting, for a function.
 
     Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
     """

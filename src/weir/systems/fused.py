@@ -100,7 +100,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results taken from each part for k fused results."""
+        """Return the number of results taken from each part for k fused ones."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked

@@ -1,7 +1,6 @@
 """Protocols of systems and re-rankers, their context and costs, and the registries of their names.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares. `compose.py` adapts
-objects without these protocols.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares.
 """
 
 from __future__ import annotations
@@ -52,10 +51,7 @@ class Context:
 
     def for_part(self, number: int, parts: int) -> Context:
         """Return the context for one of several consecutive parts of the work, with a share of the progress
-        and no folder.
-
-        number: of the part, from 0.
-        """
+        and no folder."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -71,7 +67,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer in addition to index and time."""
+    """Costs of a searcher or scorer besides index and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights in stores outside the index, or on a server."""
@@ -171,7 +167,7 @@ class Exported(Protocol):
     """A searcher whose index refers to vectors in this machine's store, which other machines lack."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors in the form that `Context.vectors` reads; return False if none are needed."""
+        """Write the vectors in the form that `Context.vectors` reads; return False without any."""
         ...
 
 
@@ -224,7 +220,7 @@ class Shelf(Protocol):
         ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher of the system, which may read stored rankings instead of searching."""
+        """Return a searcher of the system, which may read stored rankings."""
         ...
 
 
@@ -297,7 +293,7 @@ class Fetched(Protocol):
     """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download everything that `describe` needs; raises DownloadError."""
+        """Download everything that `describe` needs."""
         ...
 
 
@@ -339,7 +335,7 @@ class ApproximateSearcher(Protocol):
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that returns candidates. All are re-ranked unless a depth is given."""
+    """A system that returns candidates, which are all re-ranked unless a depth is given."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
         """Return the depth that includes all candidates for k results.
@@ -463,20 +459,13 @@ class Prompting(Reranker, Protocol):
         ...
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds on prompts and tokens.
-
-        depths: candidates of each query, int64[queries].
-        """
+        """Return upper bounds on prompts and tokens."""
         ...
 
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds on prompts and tokens, from mean lengths.
-
-        candidates: number of candidates of each query.
-        document_bytes, query_bytes: mean lengths.
-        """
+        """Return upper bounds on prompts and tokens, from mean lengths."""
         ...
 
 
@@ -509,7 +498,7 @@ def folder_of(context: Context) -> Path:
 def searches_once_indexed(system: T) -> T:
     """Return a class of systems, changed so that `search` on its values raises NotIndexed.
 
-    Anything but a class is returned unchanged.
+    Anything else is returned unchanged.
     """
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers

@@ -1,7 +1,7 @@
 """Search for permitted documents only, by each query's candidates, exclusions and filter.
 
 The result is the ranking of all documents without the forbidden ones, which are removed before the cut at k.
-Parts of a system are restricted too, so that a re-ranker sees only permitted documents.
+Parts of a system are restricted too.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def asked_further(
 
     depths: smallest and largest depth to ask for if queries have candidates or filters.
 
-    Queries with too few permitted documents are asked twice as deep, until no more documents come back, the
-    largest depth is reached, or the service fails: then answers so far count, or ServiceError if there is none.
-    Warns (RankingWarning) of queries that still lack documents.
+    Queries with too few permitted documents are asked twice as deep, until nothing more comes back, the
+    largest depth is reached, or the service fails: then answers so far count. Warns (RankingWarning) of
+    queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
@@ -112,10 +112,7 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer documents than asked for.
-
-    seen: the depth of the search, as text.
-    """
+    """Warn (RankingWarning) of queries with fewer documents than asked for."""
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"

@@ -70,7 +70,7 @@ class StoredRun:
         return f"the file {self.path}"
 
     def describe(self) -> dict[str, object]:
-        """Return the file's hash and the treatment of unknown documents; raises FormatError."""
+        """Return the file's hash and the treatment of unknown documents."""
         return {"system": "run", "sha256": self._content(), "unknown": self.unknown}
 
     def adapted_to(self, collection: str, instruction: str) -> StoredRun:
@@ -167,13 +167,12 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the file has more than k results for a query, or none of its rankings ends among ties."""
+        """Return True if the first k results stay the same however deep the file is read."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
 
     def costs(self) -> Costs:
-        """Return costs without a search time, since rankings are only read."""
         return Costs(repeatable=True, measured=False)
 
 
@@ -223,10 +222,7 @@ class CandidatePoolSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-
-        Raises BadValue if no query has candidates, and for k below 1.
-        """
+        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

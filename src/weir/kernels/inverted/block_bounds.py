@@ -69,8 +69,8 @@ class BlockBounds(NamedTuple):
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
-    """Return (terms with a row, terms with lists, shift, base), as in BlockBounds, from the lengths of the posting
-    lists."""
+    """Return (terms with a row, then the fields `listed`, `shift` and `base` of BlockBounds), by the lengths
+    of the lists."""
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)

@@ -20,7 +20,6 @@ def search_exhaustively(
 
     most: float32[V], largest impact of each term.
     acc: float64 sums of all documents, padded to a multiple of 64, and one more, all zero before and after.
-    acc_bits: the same memory as int64.
     best: scratch for more than k + 64 keys and for the terms of a query.
 
     Negative and infinite weights and NaN are invalid.

@@ -300,7 +300,6 @@ def invert(
     order: int32[N], document of each internal number.
     weight: float32[V], idf of each term.
     norm: float32[N], inverse norm of each document.
-    out: arrays to fill instead of new ones.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
     """

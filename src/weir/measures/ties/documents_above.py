@@ -32,7 +32,6 @@ Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
 def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
     """Return the mean contribution of `count` documents of each tie group over its orders, float64[groups].
 
-    count: number of these documents.
     others: number of marked documents among the others of the group.
     adds: contribution of a document, from marked documents above and rank.
     k: last rank that counts.

@@ -108,7 +108,6 @@ class Groups:
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
         """Yield (size, others, group numbers) for each set of groups of equal size and equal `others`.
 
-        others: int64[groups], a second number of each group.
         kept: bool[groups], the groups to include.
         """
         which = np.flatnonzero(kept)

@@ -98,9 +98,6 @@ def columns_of(
     """Return a column for each system with the first `depth` documents of its ranking for a query.
 
     dataset: gives titles and texts; "" for documents that are not on this machine.
-    judged: {document: judgment}.
-    words: words of the query, to be marked.
-    values: the query's score by each system.
     aside: {document: judgment} that these scores leave out.
     """
     ranks_of = ranks_in(rankings)
@@ -132,14 +129,14 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, each once; with `unjudged` only documents that nobody has judged."""
+    """Return the documents of all columns, each once; with `unjudged` only unjudged ones."""
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)} of the documents that are on this machine."""
+    """Return {document: (title, text)} of documents on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -158,7 +155,7 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: its metadata}, the first MOST_FIELDS by name, long values cut; {} without a corpus."""
+    """Return {document: its metadata}, the first MOST_FIELDS by name, long values cut."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found
@@ -175,7 +172,7 @@ def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fiel
 
 
 def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
-    """Return {document: judgment} of a query; {} without judgments."""
+    """Return {document: judgment} of a query."""
     at = -1 if qrels is None else int(qrels.queries.codes([query])[0])
     if qrels is None or at < 0:
         return {}
@@ -224,10 +221,7 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns.
-
-    here: judgments are on this machine, so that a document without one counts as unjudged.
-    """
+    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns."""
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:
         return Markup()

@@ -41,10 +41,8 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested results; by default the results of the first system and of the best other system.
-
-    Raises UnknownName for a system without results.
-    """
+    """Return the requested results; by default those of the first system and of the best other one; raises
+    UnknownName."""
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
         name.replace(" ", ""): cell for name, cell in names.items()
@@ -63,7 +61,7 @@ def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measur
 
 
 def systems_text(labels: Sequence[str]) -> str | list[str]:
-    """Return labels as the URL parameter `systems`: joined by commas, or a list if these would split a label."""
+    """Return labels as the URL parameter `systems`: joined by commas, or a list if a label has one."""
     joined = ",".join(labels)
     return joined if _split(joined) == [*labels] else [*labels]
 

@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """The page of a document for a query: text, judgment, and rank and score in each system."""
+    """The page of a document for a query."""
 
     collection: str
     query: str | None

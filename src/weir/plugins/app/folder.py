@@ -50,7 +50,7 @@ STAMP_SECONDS = 1.0
 
 @dataclass(frozen=True, eq=False)
 class WholeRun:
-    """Rankings held in memory, for files that cannot be read query by query, such as with blanks in identifiers."""
+    """Rankings held in memory, for files that cannot be read query by query."""
 
     run: Run
 
@@ -106,14 +106,11 @@ class Results:
         return self.collections[collection]
 
     def scores(self, cell: ResultCell) -> Scores:
-        """Return the scores of a result by query; raises StoreError for a damaged file."""
+        """Return the scores of a result by query."""
         return self.kept.get(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
-        """Return the rankings in the folder of a result, or of a part of its system.
-
-        Raises StoreError for a file that has changed.
-        """
+        """Return the rankings in the folder of a result, or of a part of its system."""
         folder = cell.folder if stage is None else stage
         return self.kept.get(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
 
@@ -133,7 +130,7 @@ class Results:
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the identifier of a collection's query with a typed text; "" without one."""
+        """Return the identifier of the query with this text; "" without one."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -147,7 +144,7 @@ class Results:
         return self.kept.get(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
 
     def readable(self, collection: str) -> bool:
-        """Return True if the documents of a dataset are on this machine, to be read and judged."""
+        """Return True if the documents of a dataset are on this machine."""
         dataset = self.dataset(collection)
         return dataset is not None and dataset.layout.documents is not None
 
@@ -161,7 +158,7 @@ class Results:
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return the sentences that stand below all results by a measure ("" for none)."""
+        """Return the sentences below all results by a measure ("" for none)."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
@@ -169,8 +166,7 @@ class Results:
     def searcher(self, cell: ResultCell) -> Searcher:
         """Return the system of a result, ready to search.
 
-        Raises StoreError if its collection or an index is not on this machine, and the WeirErrors of opening
-        it.
+        Raises StoreError if its collection or an index is not on this machine.
         """
         return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
 
@@ -186,7 +182,7 @@ class Results:
 
 
 def scored_by(cell: ResultCell) -> tuple[Path, ...]:
-    """Return the paths of a result's scores, whose names change with everything that decides the scores."""
+    """Return the paths of a result's scores."""
     return tuple(path for path, _ in cell.scored)
 
 
@@ -215,7 +211,7 @@ class BuiltIndexes:
     kept: Kept
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the stored index of a system, opened; raises StoreError if there is none."""
+        """Return the stored index of a system, opened; raises StoreError without one."""
         if isinstance(part, Composite):
             return indexed(part, corpus, Context(shelf=self))
         stage = index_stage(part, corpus)
@@ -225,7 +221,7 @@ class BuiltIndexes:
         return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the stored index of a system; new queries have no stored rankings. Raises StoreError without it."""
+        """Return the stored index of a system; new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 
@@ -239,7 +235,7 @@ class Folder:
     _lock: Lock = field(default_factory=Lock)
 
     def results(self) -> Results:
-        """Return the current results; raises FormatError for a folder without any."""
+        """Return the current results; raises FormatError without any."""
         with self._lock:
             looked, stamp, last = self._last.get("", (0.0, None, None))
             now = time.monotonic()

@@ -10,7 +10,7 @@ from weir.core.run import Run
 from weir.core.subject import Subject
 from weir.experiment.results import ResultCell
 from weir.plugins.app.folder import Results
-from weir.plugins.app.try_page import answered
+from weir.plugins.app.try_page import search_typed
 
 
 def golden_subject(
@@ -18,10 +18,8 @@ def golden_subject(
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
     """Return the rankings of the systems that answer all typed queries, and (system, reason) of each other one.
 
-    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings; all
-    others are searched for, unless a system asks a service.
-
-    Raises UnknownName for a collection that the results lack.
+    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings;
+        all others are searched for, unless a system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):
@@ -43,6 +41,6 @@ def _answered(results: Results, cell: ResultCell, text: str) -> tuple[tuple[tupl
         return tuple(stored), ""
     depth = cell.depth
     found, _, failure = results.kept.get(
-        ("typed", cell.folder, depth, text), lambda: answered(results, cell, text, False, depth)
+        ("typed", cell.folder, depth, text), lambda: search_typed(results, cell, text, False, depth)
     )
     return found, failure

@@ -38,16 +38,14 @@ class Kept:
     """Held while a value is computed in the background, so that one is computed at a time."""
 
     def get(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, others wait. Raises the errors
-        of `make`."""
+        """Return the value of a key; the first caller computes it by `make`, others wait."""
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key, or None while `make` computes it in the background. Raises the errors of
-        `make`."""
+        """Return the value of a key, or None while `make` computes it in the background."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.
@@ -92,7 +90,7 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return about how many bytes of memory a value takes, with all that it refers to; mapped files take none."""
+    """Return about how many bytes of memory a value takes, with all that it refers to."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

@@ -62,7 +62,7 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return at most `most` characters with marks, around the first marked word, else from the beginning."""
+        """Return at most `most` characters with marks, around the first marked word."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

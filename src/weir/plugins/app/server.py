@@ -120,7 +120,7 @@ class Access:
     """One-time tokens of the first judge, for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a visitor's token or once-valid ticket; None for an unknown one."""
+        """Return the lasting token for a visitor's token or once-valid ticket; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -129,7 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the CSRF value that each POST request must repeat, in the field `csrf` or the header `X-CSRF-Token`."""
+    """Return the CSRF value that a POST repeats, in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -151,7 +151,7 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL of a page from segments of its path and parameters; empty ones are left out, lists repeated."""
+    """Return the URL of a page from path segments and parameters; empty ones are left out, lists repeated."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -184,8 +184,6 @@ def application(
 ) -> ASGIApp:
     """Return the server of a folder's pages and, unless it is read-only, of its forms.
 
-    words: functions and values for templates.
-    rooms: the pools open for judging.
     ahead: compile the templates of all pages while somebody reads the first one.
     """
     looks = _templates(folder.root.name)

@@ -41,13 +41,11 @@ def serve(
 
     ports: the first free one is taken. 0 is any.
     read_only: take no judgments.
-    browser: open the page in a browser.
     collection: collection with the texts of a pool. None takes the texts on its sheet.
     suggestions: a model's labels to suggest to judges. None for none.
-    say: prints a line.
 
     Raises BadValue for a host or port that is not available, and for a host that other machines can reach
-    without a token, and FormatError for a folder without results.
+    without a token.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The contents of a results folder, by one measure."""
+    """The front page of a results folder: means by one measure, open pools and the newest results."""
 
     measure: str
     measures: tuple[str, ...]
@@ -79,7 +79,7 @@ class Start:
 
 
 def start(visit: Visit) -> Start:
-    """Return the means of all systems on all collections; raises UnknownName for another measure."""
+    """Return the means of all systems on all collections."""
     results = visit.folder.results()
     measure = measure_of(visit, results.measures)
     numbers = results.numbers

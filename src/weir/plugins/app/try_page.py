@@ -59,8 +59,7 @@ class Trial:
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in the URL; raises UnknownName for an unknown
-    system.
+    """Return the rankings of up to four systems for the query in the URL.
 
     Systems that ask a paid or remote service are not searched, so that reading a page costs nothing.
     """
@@ -68,7 +67,7 @@ def trial(visit: Visit) -> Trial:
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings for the query in the form, also of systems that ask a service."""
+    """Return the rankings for the query in the form, also by systems that ask a service."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -78,7 +77,7 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
     cells = results.of(collection)
     chosen = cells_of(visit, results, cells, results.measures[0] if results.measures else "")
     systems = [System.of(results.numbers, cell.label) for cell in chosen]
-    found = [answered(results, cell, query, paid) for cell in chosen]
+    found = [search_typed(results, cell, query, paid) for cell in chosen]
     dataset = results.dataset(collection) if query else None
     known = results.query_of_text(collection, query) if query else ""
     judged = judgments_of(None if dataset is None else dataset.qrels, known)
@@ -108,13 +107,11 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
     )
 
 
-def answered(
+def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there are none.
-
-    paid: also ask systems that ask a service.
-    """
+    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there
+    are none."""
     if not query:
         return (), None, ""
     try:

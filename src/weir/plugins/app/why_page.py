@@ -31,10 +31,7 @@ class WhyTwo:
 
 
 def why(visit: Visit) -> WhyTwo:
-    """Return why two systems differ in their means.
-
-    Raises UnknownName for a system or measure, BadValue for a single system, FormatError for damaged results.
-    """
+    """Return why two systems differ in their means; raises BadValue for a single system."""
     results = visit.folder.results()
     collection = visit.names["collection"]
     cells = results.of(collection)

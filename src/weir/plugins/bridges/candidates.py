@@ -52,7 +52,7 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """Return a description that is valid in this process only, since the candidates are in memory."""
+        """Return a description that is valid in this process only."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:

@@ -79,7 +79,6 @@ def from_mteb(
     If vectors are compared by cosine or dot product, Weir searches them exactly; otherwise MTEB does.
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
-    batch_size: number of texts encoded together.
     name: the printed name, by default the model's.
     version: a label that identifies stored results. Without it they are computed again in each process.
     Raises BadValue for another object, MissingExtra without mteb.

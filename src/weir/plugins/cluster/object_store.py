@@ -135,18 +135,12 @@ class ObjectStore:
             self.files.rm_file(f"{self.root}/{name}")
 
     def upload(self, path: Path, name: str, moved: Moved) -> None:
-        """Write a file as an object, which appears when complete.
-
-        moved: called with the bytes moved so far.
-        """
+        """Write a file as an object, which appears when complete."""
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Write an object to a file; return False if there is none.
-
-        moved: called with the bytes moved so far.
-        """
+        """Write an object to a file; return False without one."""
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

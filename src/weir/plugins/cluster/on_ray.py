@@ -191,7 +191,7 @@ class GridActor:
 
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
-    """The counts of requests of all tasks, held by an actor; a task's record has only its own process's requests."""
+    """The counts of requests of all tasks, held by an actor."""
 
     actor: Any
     ray: Any
@@ -221,11 +221,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Make one result in a worker; return "" or the failure as one line.
-
-    number: of the result in the grid.
-    software: version that the worker must have.
-    """
+    """Make one result in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 

@@ -46,7 +46,7 @@ class SharedStages:
 
     @cached_property
     def store(self) -> ObjectStore:
-        """The shared store, opened at the first use; raises StoreError, BadValue for a bad address, MissingExtra."""
+        """The shared store, opened at the first use; raises BadValue for a bad address."""
         return ObjectStore.open(self.address)
 
     def try_out(self) -> None:

@@ -78,7 +78,6 @@ def ask(
 ) -> Answers:
     """Return a tool's answers; if its process dies, it is restarted after the vector that killed it.
 
-    python: the interpreter that has the tool.
     checkout: the folder of a tool that is not a package.
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """

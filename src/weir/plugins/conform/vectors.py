@@ -65,7 +65,7 @@ class Vector:
 
 
 def with_answers(vector: Vector) -> Vector:
-    """Return the test vector with the exact answers, or with the reason why its input must be refused."""
+    """Return the test vector with its exact answers, or with the reason why it must be refused."""
     try:
         answers = [(name, exact_answer(vector.case, name)) for name in vector.measures]
     except BadValue as reason:
@@ -146,7 +146,7 @@ def _short(number: Number) -> dict[str, str]:
 
 
 def as_questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
-    """Return the test vectors as JSON objects without their exact answers, as adapters read them."""
+    """Return the test vectors as JSON objects without their answers, as adapters read them."""
     rows = []
     for v in members:
         both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))

@@ -1,8 +1,6 @@
 """Heavier encoders: learned sparse weights, late interaction, T5, approximate indexes, PyTorch's engines.
 
-Begin with `learned_sparse.py` (`splade`, `unicoil`, `sparta`) and `late_interaction.py` (`colbert`). What
-they share with dense retrieval is in `systems/encoded.py`. `torch_engine.py` and `transformers_engine.py` run
-the models.
+Begin with `learned_sparse.py` (`splade`, `unicoil`, `sparta`) and `late_interaction.py` (`colbert`).
 """
 
 from weir.lazy_names import lazy_names

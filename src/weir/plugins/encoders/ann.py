@@ -96,7 +96,7 @@ class Faiss:
 
 @dataclass(frozen=True)
 class FaissIndex:
-    """A kind of index: its name, and the effort of a query, 0 for FAISS's default. Raises BadValue for bad settings."""
+    """A kind of index: its name, and the effort of a query, 0 for FAISS's default."""
 
     name: str
     effort: int = 0

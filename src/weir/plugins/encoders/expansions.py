@@ -70,10 +70,7 @@ class Expansions:
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return the questions that a model writes about each document, stored by text in Weir's home.
-
-    Raises the errors of loading and running the model.
-    """
+    """Return the questions that a model writes about each document, stored by text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -100,8 +97,8 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in JSON lines, plain, .gz or .zst.
 
-    ID_KEYS and QUESTION_KEYS are the names of the fields. Raises FormatError for a missing or damaged file, another
-    form, and if no line is about a document of the corpus.
+    Raises FormatError for a missing or damaged file, another form, and if no line is about a document of the
+    corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -276,7 +273,7 @@ class Doc2Query:
 
 @dataclass(frozen=True, eq=False)
 class ExpandedSearcher:
-    """A BM25 or RM3 index of documents with added questions or changed term weights."""
+    """A BM25 or RM3 index of changed documents."""
 
     system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
@@ -370,7 +367,6 @@ class DeepCT:
         return {"system": "deepct", "words": own, "encoder": about, "of": self.system.describe()}
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the fields of a document that are encoded, as one view."""
         return (self.view,)
 
     def fetch(self) -> None:

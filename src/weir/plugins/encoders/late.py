@@ -215,10 +215,7 @@ QUERY_GROWTH = 2
 @dataclass(frozen=True)
 class LateEncoder:
     """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own
-    setting.
-
-    Raises BadValue for settings out of range.
-    """
+    setting."""
 
     model: str = "colbert"
     max_length: int | None = None

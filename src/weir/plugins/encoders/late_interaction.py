@@ -118,7 +118,7 @@ class ColBERT:
 
     @cached_property
     def encoder(self) -> LateEncoder:
-        """The late-interaction encoder that these settings choose."""
+        """The encoder that these settings choose."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
     __repr__ = system_text
@@ -158,7 +158,7 @@ class ColBERT:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedLate) -> DocumentEncoding:
-        """Return how documents are encoded as token vectors and where these are stored."""
+        """Return how documents are encoded and stored."""
         described = loaded.encoder.describe(settings().device)
         about = {name: value for name, value in described.items() if name not in QUERY_ENTRIES}
         about |= {"kind": "tokens", "stored": self.store}
@@ -205,7 +205,7 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of given documents; None if `bits` are set, as compression needs a whole collection."""
+        """Return a scorer of given documents; None if `bits` are set, which take a whole collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:

@@ -103,7 +103,7 @@ class Sparse:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedSparse) -> DocumentEncoding:
-        """Return how documents are encoded as weighted terms and where these are stored."""
+        """Return how documents are encoded and stored."""
         return term_encoding(loaded)
 
     def encoded_queries(self, loaded: LoadedSparse, queries: Queries) -> Ragged:
@@ -136,7 +136,7 @@ class Sparse:
 
 
 def term_encoding(loaded: LoadedSparse) -> DocumentEncoding:
-    """Return how documents are encoded as weighted terms (rows of TERM) and where these are stored."""
+    """Return how documents are encoded as weighted terms (rows of TERM) and stored."""
     described = loaded.recipe.encoder.describe(settings().device)
     about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
     store = RowStore.of(settings().home / "vectors", about, RAW, TERM.itemsize)

@@ -590,7 +590,7 @@ def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 def compile_all() -> None:
-    """Compile or load every kernel by a call on tiny documents."""
+    """Compile or load every kernel."""
     tokens, cuts = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16), np.array([0, 4, 12])
     for values in (tokens, tokens.astype(np.float16)):
         maxsim(tokens[:4], np.array([0, 4]), values, cuts)

@@ -21,6 +21,7 @@ from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import spans
 
 Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (documents read, all)."""
 
 BLOCK_TOKENS = 1 << 17
 """Document tokens in a block."""
@@ -77,7 +78,6 @@ def search_tokens(
     not finite.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
-    progress: called with (documents read, all).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
     """
     _refuse_other(rows, query)
@@ -297,7 +297,7 @@ def clustered(rows: TokenRows) -> Centroids:
 
 
 def listed(clusters: Centroids) -> CentroidLists:
-    """Return inverted lists of the documents of each centroid."""
+    """Return the documents of each centroid."""
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
@@ -308,8 +308,6 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
     """Return up to `count` candidates of each query, ascending document numbers int64.
-
-    clusters, lists: results of `clustered` and `listed`.
 
     Of the documents with a token in one of the `probes` centroids nearest to a query token, candidates have
     the best approximate scores, computed from centroids.
@@ -358,8 +356,7 @@ class Compressed:
         return np.diff(self.clusters.ptr)
 
     @property
-    def all_rows(self) -> None:
-        """None, since vectors are decompressed when they are needed."""
+    def all_rows(self) -> None: ...
 
     def __len__(self) -> int:
         return len(self.clusters.ptr) - 1
@@ -373,8 +370,7 @@ class Compressed:
         tokens = np.repeat(self.clusters.ptr[numbers] - ptr[:-1], lengths) + np.arange(ptr[-1])
         return Ragged(ptr, self._decompressed(tokens))
 
-    def release(self) -> None:
-        """Do nothing, since compressed files are small."""
+    def release(self) -> None: ...
 
     def _decompressed(self, tokens: Int64) -> Float32:
         out = np.empty((len(tokens), self.dimensions), np.float32)
@@ -445,10 +441,7 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return memory-mapped centroids, lists and compressed vectors that `write_clusters` wrote.
-
-    Raises StoreError for a damaged file.
-    """
+    """Return memory-mapped centroids, lists and compressed vectors; raises StoreError for a damaged file."""
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

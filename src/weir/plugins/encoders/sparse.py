@@ -283,10 +283,7 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 @dataclass(frozen=True)
 class SparseEncoder:
     """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own
-    setting.
-
-    Raises BadValue for settings out of range.
-    """
+    setting."""
 
     family: str
     """"splade", "sparta", "unicoil" or "deepct"."""
@@ -401,7 +398,7 @@ class SparseRecipe:
         )
 
     def prompt(self, kind: Kind) -> str:
-        """Return the words put before each text of this kind, "" for none."""
+        """Return the text before each text of this kind, "" for none."""
         side = self.side(kind)
         if isinstance(side, TokenWeights):
             return ""
@@ -449,7 +446,7 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return the engine of a checkpoint on a device."""
+        """Return which engine computes a checkpoint on a device; nothing is loaded."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
@@ -550,8 +547,6 @@ class LoadedSparse:
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
         """Yield the terms of texts, in order, some thousand texts at a time.
-
-        done: called with the number of texts finished.
 
         Steps raise BadValue for a weight that is not finite and for a text that does not fit into memory.
         """

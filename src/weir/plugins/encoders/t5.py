@@ -264,7 +264,7 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions to texts. Raises BadValue for settings out of range.
+    """Settings of a T5 that writes questions to texts.
 
     Draws depend only on the text: on a CPU equal texts get equal questions; on a GPU rounding may change a
     draw.
@@ -325,10 +325,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield the questions about each text, a list for each, some texts at a time, in order.
-
-        Steps raise BadValue for a text that does not fit into memory.
-        """
+        """Yield the questions about each text, a list for each, some texts at a time, in order."""
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

@@ -91,7 +91,6 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
     """Return the attention function on a GPU: torch's variable-length kernel, else padded.
 
-    heads: number of heads.
     bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision).
     """
@@ -476,7 +475,7 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Return a checkpoint loaded into Weir's own torch layers; raises BadValue for an unknown architecture."""
+    """Return a checkpoint in Weir's own torch layers; raises BadValue for an unknown architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

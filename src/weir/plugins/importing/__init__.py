@@ -1,8 +1,7 @@
 """Files of other tools, and golden sets of any shape, as a collection in Weir's own layout.
 
-Begin with `importer.py` (`weir.import_files`). `contents.py` parses a file and finds the roles of its
-columns, a reader in `formats/` yields its items (`items.py`), and `merge.py` joins the items of all files.
-`references/` makes collections from other catalogues.
+Begin with `importer.py` (`weir.import_files`). `contents.py` parses a file, a reader in `formats/` yields its
+items, and `merge.py` joins the items of all files.
 """
 
 from __future__ import annotations

@@ -259,10 +259,7 @@ def is_grade(value: object) -> bool:
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number for a word such as true, no and irrelevant, else the value itself.
-
-    words: {word: number}.
-    """
+    """Return the number for a word such as true, no and irrelevant, else the value itself."""
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 

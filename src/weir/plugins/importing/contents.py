@@ -86,10 +86,7 @@ class TableRow:
 
     @staticmethod
     def of(where: str, fields: Mapping[str, Any]) -> TableRow:
-        """Return a record whose fields remember if they were used.
-
-        where: the record's place in the file, for messages.
-        """
+        """Return a record whose fields remember if they were used."""
         return TableRow(where, fields if isinstance(fields, Cells) else Cells(fields))
 
 
@@ -258,10 +255,7 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return the role of a column named id alone: "query_id", "id", or "" for row numbers.
-
-    own: the column.
-    """
+    """Return the role of a column named id alone: "query_id", "id", or "" for row numbers."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:
@@ -350,7 +344,6 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
     """Return the column of records' identifiers, "" for none, and candidates rejected for repeated values.
 
     roles: roles whose usual names may be identifiers too.
-    role: named in the error.
 
     Raises BadValue if several columns could be it.
     """

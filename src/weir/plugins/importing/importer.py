@@ -377,8 +377,6 @@ def _no_file(folder: Path) -> str:
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
     """Import the files of a request into a folder, which is replaced; return the report.
 
-    watch: called with (text, done, total).
-
     Raises BadValue or FormatError if no file can be read or a question is left open, StoreError if the folder
     cannot be written.
     """
@@ -444,12 +442,8 @@ def write_collection(
     """Merge files, write the collection and return the report.
 
     names: names of all given files, in order: each is in `files` or in `errors`.
-    spill: the files' documents.
-    errors: {name: error} of refused files.
-    request: how files are read, and entries of collection.toml.
-    documents: write documents too.
-    Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses
-    more rows than it may, StoreError if files cannot be written.
+    Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
+    rows than it may, StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

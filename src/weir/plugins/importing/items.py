@@ -76,7 +76,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment that all documents containing certain words are relevant, resolved when the corpus is known."""
+    """A judgment that all documents with certain words are relevant, resolved when the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]
@@ -125,7 +125,7 @@ class FileRemark:
 
 @dataclass(frozen=True)
 class Used:
-    """The field of an imported file that was read as query, document, grade or another role."""
+    """The field of an imported file that was read as query, document or another role."""
 
     role: str
     field: str
@@ -133,7 +133,7 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A field of an imported file, or anything else in it, that is not kept in the collection."""
+    """A part of an imported file, such as a field, that is not kept in the collection."""
 
     field: str
     """Its name, or what it is."""
@@ -201,13 +201,10 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a
-    name.
+    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a name.
 
-    missing: reason of the refusal.
     grades: judged documents and grades.
     docs: the ranking, None for none.
-    scores: one score for each document of the ranking, otherwise scores are dropped.
     """
     if query == ItemKey():
         yield Refused(where, missing)
@@ -288,13 +285,11 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document that a list's member means: an identifier, [identifier, number] or object; else
-    None.
+    """Return the document that a list's member means: an identifier, [identifier, number] or object; else None.
 
     roles: {role: field}, as the user chose.
 
-    Of two possible fields, the text is the field with blanks. Raises BadValue if two fields could be the
-    identifier.
+    Of two possible fields, the text is the field with blanks.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -444,7 +439,7 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Return a grade after the choice on grades is applied; raises BadValue beyond the range of judgments."""
+    """Return a grade changed as the user's choice `grades` says; raises BadValue beyond the range of judgments."""
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

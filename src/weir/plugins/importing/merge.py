@@ -66,7 +66,7 @@ class MatchCounts:
     """Documents found."""
 
     def sentence(self) -> str:
-        """Return a sentence for the user that states these counts."""
+        """Return these counts as a sentence."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -82,9 +82,6 @@ class Matcher:
 
     documents: id -> (title, text).
     how: "all" or "any" of several words, "" if the user did not say.
-
-    A token is a run of letters, digits and marks, or any other character, of the text after NFD in lower
-    case.
     """
 
     # Tokens as in Karpukhin et al. 2020, whose code matches the answers of DPR's topics so.
@@ -104,11 +101,7 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the documents that contain the words.
-
-        Raises ValueError without words, and for several if the user did not say whether all or any must
-        match.
-        """
+        """Return the documents that contain the words."""
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
@@ -162,7 +155,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents in order of arrival, {id: (title, text)}, in a temporary database; raises StoreError."""
+    """Documents in order of arrival, {id: (title, text)}, in a temporary database."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -225,7 +218,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Within the block, add documents. If the block raises, undo all its additions."""
+        """Within the block, add documents; if it raises, undo all its additions."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -281,9 +274,8 @@ class Identifiers:
     """Identifiers of queries or documents; a text without an identifier gets the identifier of an equal text,
     or a new one.
 
-    keys: identifier and text of each query or document of all files, and where it stands, for messages.
+    keys: identifier and text of each query or document of all files, and its place for messages.
     spill: documents that are kept on disk; None for queries.
-    Raises BadValue for two texts of one query.
     """
 
     def __init__(
@@ -457,8 +449,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return the first place and reason of each kind of reason; reasons that differ in values and numbers are
-    one kind."""
+    """Return the first place and reason of each kind of reason; values and numbers do not tell kinds apart."""
     first_of: dict[str, str] = {}
     for where, reason in refused:
         first_of.setdefault(_VALUES.sub("", reason), f"{where}: {reason}")
@@ -490,8 +481,7 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database; a document whose identifier has another text is refused and
-    counted."""
+    """Add a document to the temporary database; one whose identifier has another text is refused."""
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
@@ -508,10 +498,8 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
-    """Return one collection merged from files and from the documents in `spill`.
-
-    Raises BadValue for two texts of one query, grades beyond ±16384, and parts that have nothing in common.
-    """
+    """Return one collection merged from files and from the documents in `spill`; raises BadValue for parts
+    that have nothing in common."""
     merged = Merged(spill)
     if not choices.allow_disjoint:
         _refuse_two_collections(files)
@@ -658,10 +646,7 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 
 def _settle_metadata(merged: Merged) -> None:
-    """Give the metadata with a fixed meaning the types that a collection needs, and note filters.
-
-    Raises BadValue for values that no collection may have.
-    """
+    """Give the metadata with a fixed meaning the types that a collection needs, and note filters."""
     for name, metadata in merged.metadata.items():
         for key in metadata.keys() & {"instruction", "filter"}:
             metadata[key] = plain_text(metadata[key])

@@ -52,7 +52,7 @@ def reader(
 ) -> Callable[[Read], Read]:
     """Return a decorator that registers a function as the reader of a format.
 
-    detect: recognises the format; without it, only `as_kind` chooses the reader.
+    detect: recognises the format; without it, only `as_kind` does.
     general: only try this format if no other fits.
     by_row: rows are read independently, so that a large file may come in batches.
     """
@@ -102,7 +102,7 @@ def _reader_of(contents: Contents, roles: set[str]) -> Reader:
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """Return the reader of a file, and the evidence for it.
 
-    kind: name of the reader, as `as_kind` gives it; "" recognises it.
+    kind: name of the reader; "" recognises it.
 
     Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """

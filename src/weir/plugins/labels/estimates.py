@@ -163,7 +163,6 @@ def allocated(
     """Return how many more queries of each stratum to judge, int64[strata].
 
     cost: float64[strata], pairs to judge for a query.
-    more: number of queries in all.
     width: half the widest interval to reach, instead of `more`.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
@@ -261,8 +260,6 @@ class LabelledRuns:
     ) -> LabelledRuns:
         """Return the runs' values by both labels.
 
-        design: how people's queries were sampled.
-
         Raises BadValue for a measure without cut-off or outside ESTIMABLE, and for too few queries judged by
         both.
         """
@@ -306,8 +303,7 @@ def corrected_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue for a measure without cut-off or outside ESTIMABLE (SUMS for samples of documents), and
-    for too few queries judged by both or only by the model, in any stratum.
+    Raises BadValue as `LabelledRuns.of`, and for too few queries that only the model judged, in any stratum.
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -415,10 +411,7 @@ def estimated_scores(
     """Return the runs' scores by the model's labels, corrected by people's, within the range that any labels
     of the unjudged pairs allow.
 
-    design: how people's queries were sampled.
-
-    Raises BadValue for a measure without cut-off or outside ESTIMABLE, and for too few queries judged by
-    both.
+    Raises BadValue as `LabelledRuns.of`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -499,13 +492,12 @@ def next_queries(
 ) -> DrawnPlan:
     """Return the queries that people should judge next, drawn at random, and how far they narrow the intervals.
 
-    labels: people's and the model's.
     width: half width to reach, which sets the number if `count` is None.
-    strata: strata of the earlier draw. None makes up to four from the model's scores.
+    strata: strata of the earlier draw, within which queries are drawn. None makes up to four from the model's
+        scores.
 
-    Queries are drawn within strata, so that the stratified estimate stays unbiased. Raises BadValue without a
-    positive count or width, if nothing is left to judge, and for a measure or a number of queries that allows
-    no estimate.
+    Raises BadValue without a positive count or width, if nothing is left to judge, and for a measure or a
+    number of queries that allows no estimate.
     """
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
@@ -568,9 +560,9 @@ def next_queries(
 
 
 def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
-    """Write the sheet to judge, and beside it strata.tsv and weights.tsv, so that the sheet stays blind.
+    """Write the sheet to judge, and beside it strata.tsv and weights.tsv.
 
-    Raises BadValue for a folder that exists, StoreError if files cannot be written.
+    Raises BadValue for a folder that exists.
     """
     names = drawn.strata.queries.tolist()
     labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]

@@ -117,11 +117,11 @@ def hole_study(
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Return what labels of people, of a model, or of both say of the unjudged documents (holes) in the first
-    k.
+    """Return what labels of people, of a model, or of both say of the unjudged documents (holes) above the
+    measure's cut-off.
 
-    k is the measure's cut-off. Raises BadValue without runs, holes or labels, if people and model labelled no
-    hole in common, and for a measure without score bounds.
+    Raises BadValue without runs, holes or labels, if people and model labelled no hole in common, and for a
+    measure without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")

@@ -93,7 +93,7 @@ class HumanCeiling:
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
     """Return the scores of each judge's order by each other judge's labels, and the mean over each two.
 
-    Rankings have only the pairs that both graded. Documents of equal grade count by the mean over their
+    Rankings have only the pairs that both graded; documents of equal grade count by the mean over their
     orders. Raises BadValue if no two judges have a pair in common, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
@@ -153,7 +153,7 @@ def people_of(
     preferences: Sequence[Preference],
     measure: Measure,
 ) -> People:
-    """Return agreement, consistency, human ceiling and preferences of the people who judged.
+    """Return how sure the people who judged are.
 
     labels, again: first and second grades by judge.
     Raises BadValue for a measure whose mean over the orders of tied documents is not known.

@@ -88,10 +88,9 @@ def judging_pool(
     """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
 
     limit: keep the pairs of largest weight.
-    lot: order queries at random instead.
 
-    Documents of a query are shuffled, so that a place tells nothing of system or rank. Raises BadValue
-    without runs, if nothing is unjudged, and for k or limit below 1.
+    Documents of a query are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or
+    limit below 1.
     """
     if not runs or k < 1 or (limit is not None and limit < 1):
         raise BadValue(
@@ -138,12 +137,9 @@ def pools_of(
     """Return a pool for each collection, written to `out`, or to folders in it.
 
     out: None writes nothing.
-    limit: keep the pairs of largest weight.
     origin: more entries of the description beside each sheet.
-    lot: order queries at random.
 
-    Raises BadValue without runs, if nothing is unjudged, and for a folder that exists, StoreError if files
-    cannot be written.
+    Raises BadValue without runs, if nothing is unjudged, and for a folder that exists.
     """
     pools = [judging_pool(one.runs, _judgments(one), k, limit, lot) for one in subjects]
     for subject, pool in zip(subjects, pools, strict=True):
@@ -213,8 +209,7 @@ def write_pool(
     beside: {name: text} of more files for the folder.
     origin: more entries of the description.
 
-    Raises BadValue for a folder that exists, so that no judging is lost, and for an identifier with a tab or
-    line end; StoreError if files cannot be written.
+    Raises BadValue for a folder that exists, and for an identifier with a tab or line end.
     """
     if folder.exists():
         raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
@@ -243,10 +238,8 @@ def _scale(qrels: Qrels | None) -> list[int]:
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """Yield a sheet's header and lines, without line ends in texts and without formulas of a spreadsheet.
-
-    Steps raise BadValue for an identifier with a tab or line end.
-    """
+    """Yield a sheet's header and lines, without line ends and formulas in texts; raises BadValue for such an
+    identifier."""
     yield "\t".join(HEAD) + "\n"
     corpus, queries = subject.corpus, subject.queries
     for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
@@ -289,10 +282,7 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet.
-
-    Steps raise FormatError for malformed lines and for bytes that are not UTF-8.
-    """
+    """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet; steps raise FormatError for malformed lines."""
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -345,7 +335,7 @@ def subject_of_pool(sheet: Path) -> Subject:
 def read_sheet(path: Path) -> tuple[Qrels, int]:
     """Return the judgments of a filled sheet, or of any file of judgments, and the number of lines without a grade.
 
-    Raises FormatError for a grade that is no number, for a pair judged twice, and if nothing is judged.
+    Raises FormatError for an invalid grade, a pair judged twice, and if nothing is judged.
     """
     if not begins_as_sheet(path):
         return read_qrels(path), 0
@@ -465,7 +455,7 @@ def relabelled(
 
 
 def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
-    """Return the number of judgments of queries without old judgments; 0 if there are no old judgments at all."""
+    """Return the number of judgments of queries without old judgments; 0 without any old judgments."""
     new = old.queries.codes(together.queries.strings)[together.query_of_row()] < 0
     return int(np.count_nonzero(new)) if len(old) else 0
 

@@ -144,11 +144,8 @@ def stratified_mean(
 ) -> SampledMean:
     """Return the mean of people's values over all items, estimated from a random sample within strata.
 
-    human, model: float64[n], people's and the model's values of the judged items.
-    model_alone: float64[N], the model's values of the other items.
+    human, model, model_alone, weight, limits: as for `drawn_mean`.
     strata: stratum of each judged item, and of each other item.
-    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval.
-    limits: smallest and largest value.
 
     Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two
     judged items.
@@ -246,10 +243,10 @@ def weighted_mean(
     weights: Float64,
     weight: float | None = None,
 ) -> SampledMean:
-    """Return the mean of people's values over all items, from a sample with known probabilities (Hajek's estimator).
+    """Return the mean of people's values over all items, from a sample with known probabilities (Hajek's
+    estimator).
 
-    human, model: float64[n], people's and the model's values of the judged items.
-    model_alone: float64[N], the model's values of the other items.
+    human, model, model_alone: as for `drawn_mean`.
     weights: float64[n], 1 / sampling probability, up to a constant factor.
     weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
 
@@ -403,7 +400,7 @@ class DrawnQueries:
 
     @staticmethod
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
-        """Return the model's queries, split into those that people judged too and the others.
+        """Return the split of the model's queries.
 
         mine: numbers of the queries that people judged.
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.

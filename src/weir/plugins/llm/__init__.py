@@ -1,8 +1,6 @@
 """Language models as re-rankers and as judges, and studies of how far to trust both.
 
-Begin with `chat.py`, which asks a model and stores its answers. `rerank.py` is `llm(...)`, `judge.py` labels
-pairs, `studies.py` and `reordering.py` measure re-rankings. `prompts.py` fills prompts, and `verdicts.py`
-reads answers.
+Begin with `chat.py`, which asks a model and stores its answers.
 """
 
 from weir.lazy_names import lazy_names

@@ -115,9 +115,8 @@ def query_traces(
 ) -> list[QueryTrace]:
     """Return the prompts that systems sent about a query, read from stored answers. Sends no request.
 
-    query: None for all queries.
-    verdicts: only prompts whose answers were read in this way (names in VERDICTS), and queries that have
-        any.
+    query: None for all.
+    verdicts: only prompts whose answers were read in this way (names in VERDICTS), and queries that have any.
     Raises UnknownName for an unknown query or verdict, BadValue if no result has a language model, if
     collection, settings or prompts have changed, and if the first stage's rankings are gone.
     """

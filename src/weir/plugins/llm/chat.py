@@ -107,8 +107,7 @@ class ChatShape:
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a copy of a request's body that asks for plain JSON instead of its JSON schema; None without
-        a schema."""
+        """Return a request's body that asks for plain JSON instead of its schema; None without a schema."""
         *outer, last = self.schemas
 
         def holder(whole: dict[str, Json]) -> dict[str, Json]:
@@ -310,8 +309,6 @@ class HostedChat:
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
         """Return a worker that sends requests over its own connection.
 
-        retried: called after each failed attempt.
-
         A request is {"body", "max_tokens"}; its answer is in the form of `ChatReply.to_json`.
         """
 
@@ -332,10 +329,6 @@ class HostedChat:
 
         A request that is refused for its JSON schema (400, 422) is sent again without, and later requests
         have none.
-
-        retried: called after each failed attempt.
-
-        Raises ServiceError if the budget ends or the key is refused, AttemptError if no attempt succeeds.
         """
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -468,10 +461,7 @@ class ChatModel:
         return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Return everything besides the prompt that decides an answer; for a local model its files.
-
-        Raises BadValue, StoreError and DownloadError for files that are missing or of another kind.
-        """
+        """Return everything besides the prompt that decides an answer; for a local model its files."""
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
         return {
@@ -482,7 +472,7 @@ class ChatModel:
         }
 
     def fetch(self) -> None:
-        """Download missing files of a local model; raises DownloadError."""
+        """Download missing files of a local model."""
         if self.local:
             fetch(self._place)
 
@@ -490,8 +480,6 @@ class ChatModel:
         """Return a client that answers prompts; a local model is downloaded if missing.
 
         silent: the client only makes request bodies, and needs no key and no files.
-
-        Raises ServiceError for a missing key, DownloadError for files that cannot be fetched.
         """
         if self.local:
             if not silent:
@@ -528,12 +516,9 @@ def cached_chat(
 ) -> Iterator[CachedChatClient]:
     """Yield a client that answers prompts from stored answers if it can, and else asks the model.
 
-    concurrency: requests at a time.
-    usage: counts the requests.
     reuse: read answers of earlier runs, and store new ones.
 
-    Waits while another process asks the same model. Raises ServiceError for a missing key, StoreError if
-    nothing can be written.
+    Waits while another process asks the same model.
     """
     client = model.load(limits)
     name, about = answers_about(model)
@@ -576,13 +561,9 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the answers to all prompts, in order; prompts without a stored answer are sent, equal ones
-        once.
+        """Return the answers to all prompts, in order; prompts without a stored answer are sent, equal ones once.
 
-        progress: called with the number of prompts done.
-
-        Raises ServiceError, with count and reason, if prompts stay without an answer after all others were
-        sent.
+        Raises ServiceError if prompts stay without an answer after all others were sent.
         """
         keys: list[AnswerKey] = []
 
@@ -620,7 +601,7 @@ class CachedChatClient:
     def stored_replies(
         self, count: int, prompt_of: Callable[[int], ChatPrompt]
     ) -> Iterator[tuple[ChatReply, str] | None]:
-        """Yield (stored answer, its time in UTC or "") of each prompt, None if there is none; sends no request."""
+        """Yield (stored answer, its time in UTC or "") of each prompt, None without one; sends no request."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
             stored = self.store.get(key)
@@ -670,7 +651,7 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client that answers only from a model's stored answers, and with "" where none is stored.
+    """Yield a client that answers only from a model's stored answers, else with "".
 
     The latest answers of another process may be missing.
     """
@@ -690,7 +671,7 @@ class RecordedChat:
     """Every prompt so far with its answer."""
 
     def anew(self) -> RecordedChat:
-        """Return a client of the same stored answers with an empty record."""
+        """Return a client of the same answers with an empty record."""
         return RecordedChat(self.client, self.store)
 
     def replies(
@@ -701,8 +682,8 @@ class RecordedChat:
     ) -> Iterator[ChatReply]:
         """Return the stored answers in order, an empty reply for each that is not stored.
 
-        Raises UnknownAnswerError for prompts of a further round if an answer is missing, StoreError for a
-        damaged answer.
+        Raises UnknownAnswerError if an answer of an earlier round is missing, since later prompts depend on
+        it.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

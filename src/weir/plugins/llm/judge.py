@@ -128,9 +128,9 @@ def judge_pairs(
 
     rule: judge queries in random order until this rule has decided; None judges all.
 
-    The same call continues an interrupted one. Raises BadValue for a folder of other labels and if nothing
-    can be asked. Raises ServiceError if the budget ends or answers are missing, after writing the labels so
-    far, and StoreError if files cannot be written.
+    The same call continues an interrupted one. If the budget ends or answers are missing, ServiceError is
+    raised after writing the labels so far. Raises BadValue for a folder of other labels and if nothing can be
+    asked.
     """
     declared = judge.declared(pairs)
     if out.exists():

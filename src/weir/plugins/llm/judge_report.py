@@ -111,20 +111,15 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the pairs that a probe may change, in random order.
-
-    grades: float64[pairs], NaN without a grade.
-    """
+    """Return the pairs that a probe may change, in random order; NaN is no grade."""
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
 
 
 def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the pairs that the judge, and people if they judged them, call relevant, in random order.
-
-    grades: float64[pairs], NaN without a grade.
-    """
+    """Return the pairs that the judge, and people if they judged them, call relevant (NaN: no grade), in
+    random order."""
     people = None if pairs.people is None else pairs.people.to_dict()
     with np.errstate(invalid="ignore"):
         relevant = grades >= scale.relevant_from
@@ -157,7 +152,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
 class LabelConsistency:
     """The agreement of two sets of labels on the same pairs.
 
-    Intervals are 95% bootstrap intervals over queries, NaN for few queries.
+    Intervals are 95% bootstrap intervals over queries.
     """
 
     by: str
@@ -309,10 +304,7 @@ def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
 
 
 def self_consistency(pairs: JudgingPairs, first: Float64, again: Float64) -> LabelConsistency | None:
-    """Return the agreement of two rounds of judging the same pairs; None if no pair has both grades.
-
-    first, again: float64[pairs], NaN without a grade.
-    """
+    """Return the agreement of two rounds of judging the same pairs; None if no pair has both grades."""
     both = ~np.isnan(first) & ~np.isnan(again)
     one, other = (labels_of(pairs, np.where(both, grades, np.nan)) for grades in (first, again))
     return _consistency("grade", one, other) if both.any() else None

@@ -53,8 +53,7 @@ class WritingOrder:
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
     """Return a randomly drawn token for each row of scores, float32[rows, vocabulary].
 
-    orders: sampling settings of each row.
-    draws: a random generator for each row, so that a row does not depend on others.
+    draws: a random generator for each row.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -120,8 +119,6 @@ class CausalModel:
         self, texts: Sequence[Int64], orders: Sequence[WritingOrder], stopped: Callable[[], bool]
     ) -> list[Continuation]:
         """Continue each text, int64[tokens] with one token or more.
-
-        orders: how to continue each text.
 
         Raises StoppedError once `stopped`, called before each token, returns True, and torch's error if
         memory does not suffice.
@@ -232,8 +229,7 @@ def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64
 def read_causal(model: str) -> Checkpoint:
     """Return the opened checkpoint of a causal language model.
 
-    Raises BadValue for a checkpoint of another kind, StoreError for a checkpoint without safetensors weights,
-    DownloadError if it is not on this machine.
+    Raises BadValue for a checkpoint of another kind, DownloadError if it is not on this machine.
     """
     checkpoint = open_checkpoint(model)
     architecture = str((checkpoint.config.get("architectures") or [""])[0])
@@ -260,10 +256,7 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
     """Return a causal model in memory.
 
-    place: device and precision.
     end: one more token that ends a text.
-
-    Raises StoreError for files that are unreadable or lack weights.
     """
     torch = require("torch", extra="torch")
     prepare(place.device)
@@ -359,7 +352,8 @@ class ChatForm:
 
 
 def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
-    """Return a checkpoint's chat form, and the token that ends a text by its tokenizer.
+    """Return how a checkpoint writes a chat as text (template, control tokens), and the number of its
+    end-of-text token.
 
     Raises StoreError for an unreadable tokenizer or template.
     """
@@ -429,11 +423,7 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return all facts but the prompt that decide an answer: a hash of the checkpoint's files, and the engine.
-
-    Raises BadValue or StoreError for a checkpoint of another kind, DownloadError if it is not on this
-    machine.
-    """
+    """Return everything but the prompt that decides an answer: a hash of the checkpoint's files, and the engine."""
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,
@@ -472,11 +462,11 @@ class LocalChat:
         return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """Return None: local answers have no price."""
+        """Return None, as local answers have no price."""
         return None
 
     def loaded_chat(self) -> _LoadedChat:
-        """Return the model in memory, loading it at first use. Raises StoreError and BadValue for unusable files."""
+        """Return the model in memory, loading it at first use. Raises BadValue for unusable files."""
         if self._loaded is None:
             self._loaded = _LoadedChat.of(read_causal(self.model), self.name, self.device)
         return self._loaded

@@ -215,7 +215,7 @@ def _folded(label: str) -> str:
 
 
 def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
-    """Return True if a passage addresses the judge: an instruction, or a verdict such as "final score: 3"."""
+    """Return True if a passage addresses the judge, by an instruction or a verdict such as "final score: 3"."""
     labels = "|".join(r"[\s_-]*".join(map(re.escape, label.split())) for label in scale.labels)
     words = re.findall(r"\w+", scale.verdict.partition(GRADE_PLACE)[0])
     named = "|".join(filter(None, [r"(?:final|overall) (?:score|grade|verdict)", r"\W{0,4}".join(words)]))
@@ -283,13 +283,12 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: collection with the texts; None takes the texts on the sheet.
+    collection: where the texts are; None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
-    limit: keep only the first `limit` pairs.
 
-    Pairs whose document the collection lacks are left out and counted. Single texts that a sheet lacks are "". Raises
-    FormatError for a malformed line, BadValue if no pair is left, the collection lacks a query, or the sheet has no
-    text of any query or of any document.
+    Pairs whose document the collection lacks are left out and counted. Single texts that a sheet lacks are
+    "". Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any
+    query or of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -326,12 +325,11 @@ def pairs_of_sheet(
 def pairs_of_subject(
     subject: Subject, judged: bool = False, k: int = 10, limit: int | None = None
 ) -> JudgingPairs:
-    """Return the unjudged documents among the first k of all runs, in the order of `weir labels pool`.
+    """Return the unjudged documents among the first k of all runs; raises BadValue if there is none, or a
+    text is missing.
 
     judged: return pairs that people judged instead.
     limit: keep only the unjudged pairs that narrow scores most, or a uniform sample of judged pairs.
-
-    Raises BadValue if there is nothing to judge or a text is missing.
     """
     if not judged:
         pool = judging_pool(subject.runs, subject.need_qrels(), k, limit)
@@ -567,9 +565,10 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return the combined grade of each pair, float64[n], and the number of pairs with several most frequent grades.
+    """Return the combined grade of each pair, float64[n], and the number of pairs with several most frequent
+    grades.
 
-    grades: float64[n, samples], NaN for an answer without a grade.
+    grades: float64[n, samples]; NaN is no grade.
     how: "mode" (the most frequent) or "mean".
 
     The lowest of several most frequent grades counts; a pair without any grade is NaN.

@@ -94,10 +94,7 @@ REQUIREMENT_BYTES = 120
 
 
 def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPlan:
-    """Return an upper bound of the prompts about a dataset's queries.
-
-    depths: candidates of each query, int64[queries].
-    """
+    """Return an upper bound of the prompts about a dataset's queries."""
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
@@ -122,11 +119,7 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate of prompts and tokens from mean lengths.
-
-    candidates: number of candidates of each query.
-    document_bytes, query_bytes: mean lengths.
-    """
+    """Return an estimate of prompts and tokens from mean lengths."""
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)

@@ -145,7 +145,7 @@ class ChatPrompt:
 
 @dataclass(frozen=True)
 class FilledPrompt:
-    """A prompt with texts in all its placeholders; `token` begins the answer's last line, "" for none."""
+    """A prompt with texts in all its placeholders; `token` begins the answer's last line."""
 
     system: str
     user: str
@@ -231,8 +231,7 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
     needed: placeholders such as "query" that the user text must have.
 
-    Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry, or a missing
-    placeholder.
+    Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry or placeholder.
     """
     own = Path(__file__).parent / "prompts" / f"{name}.toml"
     path = own if re.fullmatch(r"\w+", name) else Path(name)
@@ -244,10 +243,7 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
     """Return the prompt of a file's entries.
 
-    path: the file, for messages.
-    needed: placeholders such as "query" that the user text must have.
-
-    Raises BadValue for a wrong or missing entry, or a missing placeholder.
+    Raises BadValue for a wrong or missing entry or placeholder.
     """
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
     if isinstance(user := entries.get("user"), str):

@@ -54,7 +54,7 @@ class WindowShape:
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, except the last window's and ranks too near to an end
+        """Return the ranks after which a window ends, without the last window's and ranks too near to an end
         to compare, int64."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
@@ -119,10 +119,10 @@ class OrderChanges:
     """int64[queries, k]: first-stage places of the new first k; 0 for a new or missing document."""
 
     def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return the most frequent new order of the first k, as ranks in the first stage, and the number of its
-        queries.
+        """Return the most frequent new order of the first k, as ranks in the first stage, and the number of
+        its queries.
 
-        ((), 0) for none; ties go to the smallest places. A model that reads its candidates rarely repeats an order.
+        ((), 0) for none; ties go to the smallest places.
         """
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
@@ -240,8 +240,7 @@ def rank_bands(
     """Return blocks of ranks in the first `depth` candidates, each with its relevant documents that reach the
     first k.
 
-    A re-ranker that is equally good at all ranks has equal ratios. Raises BadValue if no query with
-    candidates is judged.
+    Equally good at all ranks means equal ratios. Raises BadValue if no query with candidates is judged.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []
@@ -265,10 +264,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return how many relevant documents of the first k reach the first k, how many deeper ones, and the difference.
+    """Return how many relevant documents of the first k reach the first k, how many deeper ones, and the
+    difference.
 
-    The difference is that of the ratios to chance, deep minus first, as (value, low, high). Raises BadValue
-    if no query with candidates is judged.
+    The difference is that of the ratios to chance, deep minus first, as (value, low, high).
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -424,7 +423,7 @@ class Reordering:
     """Rows that repeated a document; the highest score counts."""
 
     def mean_of(self, name: str) -> MeanOverQueries:
-        """Return the mean of a statistic named in MEANS. Raises BadValue for other names."""
+        """Return the mean of a statistic; raises BadValue for a name that is not in MEANS."""
         mean = next((one for one in self.means if one.name == name), None)
         if mean is None:
             raise BadValue(f"'{name}' is no statistic of a re-ranking; expected {', '.join(MEANS)}")

@@ -73,9 +73,7 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
     """Return the (start, stop) of each window over a ranking of `count` documents, last window first.
 
-    step: places between the starts of neighbouring windows.
-
-    [] for fewer than 2 documents.
+    step: places between the starts of neighbouring windows. [] for fewer than 2 documents.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -85,7 +83,7 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a method goes through the candidates; None takes the method's default. Raises BadValue."""
+    """How a method goes through the candidates; None takes the method's default."""
 
     window: int | None = None
     """Documents in a prompt."""
@@ -160,8 +158,8 @@ class LLMScorer:
         """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its
         rank (`fill_unscored`).
 
-        Warns (RankingWarning) of unreadable answers and of possible prompt injections. Raises ServiceError if
-        the budget ends or a prompt gets no answer; answers received before are kept.
+        Warns (RankingWarning) of unreadable answers and of possible prompt injections. Answers received
+        before a ServiceError are kept.
         """
         if len(candidates.doc) == 0:
             return np.empty(0)
@@ -202,11 +200,7 @@ class PromptRunner(Protocol):
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Yield the answers to `count` prompts, in order.
-
-        prompt_of: function that returns prompt number i.
-        progress: called with the number of prompts done.
-        """
+        """Yield the answers to `count` prompts, in order."""
         ...
 
 
@@ -323,7 +317,6 @@ class RerankTask:
         """Return a callback that reports the progress of a round of prompts.
 
         before: number of prompts finished before the round.
-        total: number of all prompts.
         """
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
@@ -348,10 +341,9 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
-    """Return a new sort of `count` documents by groups of at most `width`, before its first question.
+    """Return a new sort of `count` documents by groups of at most `width`, whose best `top` places are needed.
 
     sort: "heapsort", "bubblesort" or "tournament".
-    top: number of best places to find.
     """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
@@ -525,7 +517,7 @@ def setwise(task: RerankTask) -> Float64:
     """Return values that fall with the rank after sorting by prompts for the best of several documents,
     float64[candidates].
 
-    An unreadable answer counts as the choice of the document that the first stage ranks first.
+    An unreadable answer chooses the document that the first stage ranks first.
     """
 
     def choose(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -772,7 +764,7 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class LLMReranker:
-    """The re-ranker `llm(...)`: a language model orders the first `depth` documents. Raises BadValue."""
+    """The re-ranker `llm(...)`: a language model orders the first `depth` documents."""
 
     method: str
     chat: ChatModel
@@ -827,7 +819,7 @@ class LLMReranker:
         return self.chat.model
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the method's prompts; a user's own replaces the last one. Raises FormatError and BadValue."""
+        """Return the method's prompts; a user's own replaces the last one."""
         method = METHODS[self.method]
         *first, last = method.prompts
         own = self.prompts.prompt
@@ -990,13 +982,10 @@ def traced(
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
     """Return (every prompt about a query in order, whether these are all, documents with possible injections).
 
-    The query's re-ranking is repeated with stored answers; a prompt that depends on an answer that is not
-    stored is missing.
+    The re-ranking is repeated with stored answers; prompts that depend on a missing answer are missing.
 
     recorded: a fresh record, which is read once.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
-
-    Raises StoreError for a damaged answer.
     """
     verdicts: list[tuple[VerdictKind, object]] = []
     whole = True

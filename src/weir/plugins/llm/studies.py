@@ -110,10 +110,7 @@ class LoggedScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; unclear answers are counted without a warning.
-
-        Raises ServiceError if the budget ends or a prompt gets no answer.
-        """
+        """Return a score for each candidate, float64[candidates]; unclear answers are counted without a warning."""
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
@@ -226,8 +223,7 @@ class StudiedCandidates:
     ) -> RerankedOnce:
         """Return a re-ranking of the candidates by answer number `sample` to each prompt; answers are stored.
 
-        Raises BadValue for a depth beyond the candidates, ServiceError if the budget ends or a prompt gets no
-        answer.
+        Raises BadValue for a depth beyond the candidates.
         """
         if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
@@ -309,7 +305,7 @@ class FirstPlace:
 
 @dataclass(frozen=True)
 class PromptPlaces:
-    """How often the document at each position of a prompt is ranked first, in the first prompts about
+    """How often the document at each position of a prompt is ranked first, by the first prompts about
     shuffled candidates."""
 
     size: int
@@ -358,10 +354,7 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Return how often answers rank the passage at each place of the prompt first, by number of passages.
-
-    runs: answers for each shuffled order.
-    """
+    """Return how often answers rank the passage at each place of the prompt first, by number of passages."""
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
     for answers in runs:
@@ -585,9 +578,8 @@ def sensitivity(
 ) -> Sensitivity:
     """Return how a system such as bm25 >> llm("listwise", ...) depends on order, chance and depth.
 
-    Records are kept in the folder `out`, from which the same call continues; None keeps none. Raises BadValue for
-    another system, ServiceError if the budget ends or a prompt gets no answer, StoreError for a folder that cannot be
-    written, and the WeirErrors of searching.
+    Records are kept in the folder `out`, from which the same call continues; None keeps none. Raises BadValue
+    for another system, ServiceError if the budget ends or a prompt gets no answer.
     """
     depths = tuple(sorted(set(rules.depths)))
     candidates = _candidates_of(dataset, system, measure, depths, rules.queries)

@@ -142,7 +142,6 @@ def read_verdict(
 ) -> Parsed[T]:
     """Return (the verdict read from an answer or None, how it was read).
 
-    form: where the answer must give its verdict.
     parse: returns the verdict in a text, and "missing" for none.
     entries: names of the verdict in a JSON answer.
     passages: passages of the prompt, needed by a form without a token.
@@ -234,11 +233,7 @@ def several_numbers(text: str) -> bool:
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped.
-
-    form: where the answer must give its verdict.
-    passages: passages of the prompt, needed by a form without a token.
-    """
+    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -254,10 +249,7 @@ def read_score(
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
-    """Return (the best of `count` passages, from 1, or None; how the answer was read).
-
-    form: where the answer must give its verdict.
-    """
+    """Return (the best of `count` passages, from 1, or None; how the answer was read)."""
     numbers = {str(number) for number in range(1, count + 1)}
 
     def parse(text: str) -> Parsed[int]:
@@ -310,11 +302,7 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Return the order of numbered passages that an answer gives; the first mention of a passage counts.
-
-    form: where the answer must give its verdict.
-    count: number of passages.
-    """
+    """Return the order of numbered passages that an answer gives; the first mention of a passage counts."""
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:
@@ -386,8 +374,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to
-    1.
+    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to 1.
 
     None without log-probabilities, if the numbers have too little probability, and for more than 9 numbers.
     """

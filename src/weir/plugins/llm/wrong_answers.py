@@ -82,9 +82,8 @@ def another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
-    """Return the passage with a name of another passage for each name in the sentence that has most words of
-    the query; None if nothing changes.
-    """
+    """Return the passage with names of another passage in the sentence that has most words of the query; None
+    if nothing changes."""
     sentences, best = key_sentence(passage, query)
     others = [name for name in names if name not in passage and name.casefold() not in query.casefold()]
     if best is None or not others:
@@ -121,10 +120,7 @@ class WrongAnswers:
 
     @staticmethod
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
-        """Return the counts of one kind.
-
-        after: grades, float64[pairs], NaN without one.
-        """
+        """Return the counts of one kind by the grades `after`, float64[pairs], NaN without one."""
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
         low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)

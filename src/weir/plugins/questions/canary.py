@@ -1,7 +1,4 @@
-"""The answers of a system to a few queries, stored to see later whether the model with that name has changed.
-
-A canary file holds its own documents and queries, so that only the system can differ when it is asked again.
-"""
+"""The answers of a system to a few queries, stored to see later whether the model with that name has changed."""
 
 from __future__ import annotations
 

@@ -83,11 +83,10 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best of several systems by the queries judged so far, and whether and when that became
-    certain.
+    """Return the best of several systems by the queries judged so far, and whether and when that became certain.
 
-    values: float64[systems, n] within 0..1, queries in the random order in which they are judged.
-    queries: number of all queries, of which n are judged.
+    values: float64[systems, n] within 0..1, of n of the queries, in the random order in which they are
+        judged.
     margin: how much better than the best another system may still be.
     level: probability that at no time a system is called best that is not.
     Raises BadValue for fewer than two systems or no query, and for a measure without a direction.
@@ -130,14 +129,12 @@ def decision_of(
 ) -> Decision | None:
     """Return the decision by the labels so far; None while no query counts.
 
-    subject: rankings and earlier judgments.
     new: labels so far, in addition to those judgments, or None.
-    open_queries: queries that are not judged completely.
     margin: how much better than the best another system may still be.
 
-    Queries count in their random order, up to the first that is not judged completely, so that grades and the
-    speed of judges do not decide which queries count. Raises BadValue for fewer than two systems, and for a
-    measure without a direction.
+    Queries count in their random order, up to the first that is not judged completely, so that the speed of
+    judges does not decide which count. Raises BadValue for fewer than two systems, and for a measure without
+    a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

@@ -1,7 +1,7 @@
 """How many of the exact nearest permitted documents an approximate search finds, by filter and by setting.
 
-The exact answer is brute force: every vector is compared, and a document counts as right if its score is at
-least that of the k-th best permitted document, so that ties cost nothing.
+The exact answer is brute force; a document counts as right if its score is at least that of the k-th best
+permitted one.
 """
 
 from __future__ import annotations
@@ -84,9 +84,8 @@ def admission_order(
 
     kind: "by lot" is a random order, "near" begins with the documents nearest to the query's best one, "far"
         with the documents nearest to a random one of the farther half.
-    scores: float32[N], of all documents for the query.
+    scores: float32[N], of the documents.
     similar: function that returns the similarity of all documents to one of them, float32[N].
-    chance: draws at random.
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -180,7 +179,6 @@ class FilteredSearch:
             permitted, 1 for a short answer, vectors compared.
         lost: float64[settings, judged queries]: nDCG of the exact answer minus that of the answer.
         milliseconds: by setting, times of queries.
-        documents: number of all documents.
         """
         recalls = np.array([rows[0] for rows in facts.values()])
         known = mean_bounds([recalls], unit=np.ones(len(facts), np.bool_))

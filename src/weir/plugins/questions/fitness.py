@@ -230,8 +230,8 @@ def power_at_ceiling(gaps: Float64) -> float:
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
     """Return True if a system is too near to the best possible mean (the ceiling) to show the change.
 
-    That is the case if a perfect system would not be found better, or if the change is over half of the
-    distance to the ceiling.
+    So it is if a perfect system would not be found better, or the change is over half of the distance to the
+    ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -350,8 +350,6 @@ def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE
     Raises BadValue without judgments, and for a measure of which neither more nor less is better.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
-    measures: the first decides; others are proposed if it cannot show the change.
-    change: difference of means to be shown.
     """
     return _fitness(subject, _Wanted(change, _parsed(measures), (), None, False, (), None, lambda *_: None))
 

@@ -185,8 +185,7 @@ def funnel_of(
     A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
     lost.
 
-    stages: first to last.
-    texts: documents and queries, to show lost documents with the first words of both.
+    texts: of documents and queries, to show the first words of both for lost documents.
     Raises BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()

@@ -36,8 +36,7 @@ def funnel_section(study: Study) -> Section | None:
     """Return the section on the stages at which composed systems lose relevant documents, on the largest
     collection.
 
-    It is computed from stored rankings. None if there is no such system, or if the folder lacks the stages'
-    rankings.
+    It is computed from stored rankings; None without such a system or rankings.
     """
     here = [name for name in study.datasets if name in study.collections]
     if not here:
@@ -83,7 +82,6 @@ def collection_funnels(
     cannot be studied.
 
     measure: "" for the usual one.
-    called: function that returns the short name of a system, by its label.
     """
     size = sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*"))
     if size > RUN_BYTES:

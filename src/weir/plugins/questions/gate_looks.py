@@ -159,11 +159,10 @@ def gate_sequentially(
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
     """Return the cases after one more look; new queries follow in random order.
 
-    path: the file of earlier looks, which messages name.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, for other cases than before, and for measures outside 0..1, without a better
-    direction, or of events that must never happen.
+    Raises BadValue for a changed value, for other cases than before, and for a measure outside 0..1 or
+    without a better direction.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:
@@ -272,9 +271,9 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
     """Return a gate for each case.
 
-    It passes once the e-value against a drop larger than allowed has reached E = 1 / (1 - confidence). It fails once
-    the mean has dropped by more than allowed and the e-value against no drop has reached E times the number of cases.
-    The first of both decides.
+    It passes once the e-value against a drop larger than allowed has reached E = 1 / (1 - confidence). It
+    fails once the mean has dropped by more than allowed and the e-value against no drop has reached E times
+    the number of cases. The first of both decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

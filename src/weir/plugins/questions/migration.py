@@ -1,8 +1,8 @@
 """An old and a new system, compared without judgments, and decided between by few labels.
 
-Only documents with different ranks in both systems can change their difference. They are drawn one by one,
+Only documents with different ranks in both systems can change their difference; they are drawn one by one,
 likelier the larger their possible effect. After every label, a confidence sequence tells whether the
-difference over these queries is settled; it is valid at any number of looks.
+difference over these queries is settled.
 """
 
 from __future__ import annotations
@@ -301,7 +301,6 @@ def label_verdict(
     """Return the verdict of the labels so far, valid at any number of looks.
 
     relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label.
-    queries: number of queries over which the difference is averaged.
     """
     missing = np.flatnonzero(np.isnan(relevant))
     known = int(missing[0]) if len(missing) else len(pairs)
@@ -496,8 +495,6 @@ def migration_of(
 
     labels: labels of any documents; they count in the random order.
     queries: texts of the queries, to group them by length.
-    groups: groups to use instead.
-    thresholds: scores of the old system.
 
     Raises BadValue if the runs have no query in common.
     """

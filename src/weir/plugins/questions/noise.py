@@ -111,7 +111,6 @@ def system_noise(
 ) -> list[SystemNoise]:
     """Return the noise of each measure between repeated runs.
 
-    runs: rankings of repeated runs of one system.
     labels: judgments of the queries; the first count, others of the same queries add the judge as a factor.
 
     Raises BadValue for fewer rankings than FEWEST_REPEATS, and for fewer than two queries with a value in

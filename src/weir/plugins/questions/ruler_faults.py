@@ -59,8 +59,7 @@ FIRST_EXCESS = 0.2
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
     """Yield a fault if the relevant documents are the first documents of one system, and of no other.
 
-    Relevant documents that were found independently of a ranking thin out with depth; chosen by it, they end
-    at one depth.
+    Relevant documents that were found independently of a ranking thin out with depth instead.
     """
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
@@ -131,7 +130,6 @@ def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[F
     """Yield a fault if a system finds relevant documents neither by their own words nor for their queries.
 
     answers: rankings for the texts of `probes`, each named as its document.
-    found: rankings of the judged queries.
     """
     tops, returned = answers.to_dict(), {doc for docs in found.to_dict().values() for doc in docs}
     missing = [
@@ -244,7 +242,6 @@ def contradicted_classes(
 ) -> Iterator[Fault]:
     """Yield a fault for each class of queries whose name its queries contradict.
 
-    groups: groupings of the queries.
     values: {system: value of each judged query, in order}.
     """
     qrels = subject.need_qrels()

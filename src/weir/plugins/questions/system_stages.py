@@ -206,9 +206,8 @@ def stages_on(
 ) -> tuple[StageRanking, ...]:
     """Return the stages of a system on a collection in order; the last is the cut at k.
 
-    system: adapted to the collection.
-    ask: function that returns rankings of the system's parts.
-    look: function that returns rankings as deep or deeper, to see what a cut loses.
+    ask, look: functions that return rankings of the system's parts; those of `look` are as deep or deeper, to
+        see what a cut loses.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
     drops = dataset.self_match == "drop"

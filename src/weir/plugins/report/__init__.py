@@ -1,7 +1,6 @@
 """Reports: a results folder as one page, as tables and figures of a paper, and as a short text.
 
-Begin with `report.py`, which is `weir.report`. `study.py` has the data of a page, `sections.py` its sections,
-and `paper.py` makes published tables.
+Begin with `report.py`, which is `weir.report`.
 """
 
 from weir.lazy_names import lazy_names

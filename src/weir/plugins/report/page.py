@@ -100,8 +100,7 @@ def page(
 ) -> str:
     """Return the report as HTML.
 
-    answered: the questions of a reviewer.
-    audits: audits of the folder, () without.
+    audits: of the folder.
     """
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
@@ -314,10 +313,7 @@ def statement(one: Statement) -> str:
 def opening(
     study: Study, section: Section, answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the top of the page: systems, conclusions, and how many questions and findings are of each severity.
-
-    audits: audits of the folder, () without.
-    """
+    """Return the top of the page: systems, conclusions, and how many questions and findings are of each severity."""
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
     machines = sorted(
@@ -721,7 +717,7 @@ class Packed:
     def of(study: Study) -> Packed:
         """Return the packed values of all queries, and rankings with excerpts, small datasets first.
 
-        PAGE_BYTES bounds what is packed, RUN_BYTES the run files that are read.
+        PAGE_BYTES bounds what is packed, RUN_BYTES the run files read for it.
         """
         all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
         packed = [one.packed() for one in all_scores]

@@ -83,15 +83,14 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if
-    several.
+    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if several.
 
     units: unit of each dataset in averages.
 
-    Averages leave out datasets that some system lacks or on which most systems were trained. Below them stands
-    how far each average is above or below the baseline's, in per cent, and the numbers of datasets above and below
-    it, over datasets shared with the baseline. Fewer than two datasets give no average. Raises UnknownName for a
-    baseline without a score.
+    Averages leave out datasets that some system lacks or on which most systems were trained. Below them
+    stands how far each average is above or below the baseline's, in per cent, and the numbers of datasets
+    above and below it, over datasets shared with the baseline. Raises UnknownName for a baseline without a
+    score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -236,10 +235,7 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Return the numbers of a published collection from the catalogue, added up over its parts.
-
-        parts: catalogue entries of its parts.
-        """
+        """Return the numbers of a published collection from the catalogue, added up over its parts."""
         first = parts[0]
         positive, zero = (
             sum(
@@ -311,8 +307,6 @@ def published_tables(
 
     publisher: one of PUBLISHED, or a publisher such as "BEIR paper".
     folder: a results folder whose scores are shown beside the published ones.
-    datasets, systems: only these.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
 
     Raises BadValue if nothing is published, UnknownName for an absent dataset, system or baseline.
     """
@@ -333,11 +327,10 @@ def published_table(
 ) -> Table:
     """Return a table of published numbers.
 
-    name: one of PUBLISHED, or a publisher such as "BEIR paper", for its scores by the measure.
+    name, study: as `publisher` and `folder` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
     systems: only systems whose name has all words of one of these.
-    study: own results, shown beside on the splits that both have.
 
     Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
     for an absent dataset, system or baseline.

@@ -69,7 +69,7 @@ class Report:
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts of all sections, in the report's order."""
+        """Return all charts in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     to_frame = frames.to_frame
@@ -102,7 +102,7 @@ class Report:
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page; raises StoreError if the file cannot be written."""
+        """Write the page."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
@@ -141,8 +141,7 @@ class Report:
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the tables as LaTeX, Markdown and unrounded CSV; return the paths.
 
-        `scores` holds datasets x systems with averages against the baseline. Raises StoreError if a file
-        cannot be written.
+        `scores` holds datasets x systems with averages against the baseline.
         """
         place = path_of(folder)
         paths = write_tables(study_tables(self.study), place, "scores")
@@ -160,8 +159,7 @@ class Report:
         width: "page" or "column".
 
         A chart taller than a sheet of paper is several numbered files. Raises UnknownName for another ending
-        or width, MissingExtra for png or pdf without vl-convert-python, StoreError if a file cannot be
-        written.
+        or width, MissingExtra for png or pdf without vl-convert-python.
         """
         paths, place = [], path_of(folder)
         make_folder(place)

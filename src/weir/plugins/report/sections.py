@@ -176,9 +176,11 @@ def chosen_clause(study: Study, reason: str) -> str:
 def _report_title(study: Study) -> str:
     words = "no one two three four five six seven eight nine ten eleven twelve"
     numbers = dict(enumerate(words.split(" ")))
-    systems, datasets = len(study.systems), len(study.datasets)
+    systems, datasets = len(study.systems), len(study.units)
     left = f"{numbers.get(systems, str(systems)).capitalize()} {'system' if systems == 1 else 'systems'}"
-    where = study.datasets[0] if datasets == 1 else f"{numbers.get(datasets, str(datasets))} collections"
+    if len(study.datasets) == 1:
+        return f"{left} on {study.datasets[0]}"
+    where = study.units[0] if datasets == 1 else f"{numbers.get(datasets, str(datasets))} collections"
     return f"{left} on {where}"
 
 
@@ -191,7 +193,9 @@ def lede(study: Study) -> str:
         if len(names) == 1
         else and_(names)
         if len(names) <= 4
-        else f"{len(names)} collections"
+        else f"{len(study.units)} collections"
+        if len(study.units) > 1
+        else study.units[0]
     )
     lacking = sum(math.isnan(row.low) for row in study.cell_rows)
     but = (
@@ -228,7 +232,7 @@ def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ..
         size = " to ".join(dict.fromkeys(typeset_change(of(changes, key=abs)) for of in (min, max)))
         if len(changes) == 1:
             size = _size(by[verdict][0][1])
-        where = and_(names) if len(names) <= 3 else f"{len(names)} of {len(pairs)} collections"
+        where = and_(names) if len(names) <= 3 else f"{len(names)} of {len(pairs)} {study.noun}"
         none = f"{other} on {and_([c.dataset for c, _ in by[other]], 3)}" if by[other] else f"{other} on none"
         tail = f", {none}" if len(pairs) > 1 else ""
         tail += _doubts(study, [c for of in by.values() for c, _ in of], (system, study.baseline), audits)
@@ -286,7 +290,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield a statement on pairs that other measures tell apart on a collection where the first does not."""
+    """Yield at most one statement: the largest difference that another measure than the study's first one
+    finds alone."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -325,10 +330,11 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
 
 
 def _fastest(study: Study) -> Iterator[Statement]:
-    costs = [one for one in study.costs if one.quality.dataset == study.largest]
+    costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
     own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
     machines = {one.machine for one in costs if one.p50_ms is not None}
-    if len(machines) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
+    depths = {cell.depth for cell in study.cells if cell.dataset == study.largest}
+    if len(machines) == len(depths) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
         times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
         who = one_or_more(len(others), "the other takes", "the others take")
@@ -499,7 +505,7 @@ def _few_judged(study: Study) -> Iterator[Statement]:
     if few := {name: shares for name, shares in rates.items() if min(shares) < FEW_JUDGED}:
         ends = min(map(min, few.values())), max(map(max, few.values()))
         shares = " to ".join(dict.fromkeys(map(percent, ends)))
-        on = next(iter(few)) if len(few) == 1 else f"{len(few)} collections"
+        on = next(iter(few)) if len(few) == 1 else f"{len(few)} {study.noun}"
         yield Statement(
             "How high a score is:", f"only {shares} of the first ten documents are judged on {on}."
         )
@@ -510,7 +516,7 @@ def _scored_by_construction(study: Study) -> Iterator[Statement]:
         names = sorted({measure for measure, _ in study.constructed})
         on = sorted({dataset for _, dataset in study.constructed})
         yield Statement(
-            f"Anything from {and_(names)} on {on[0] if len(on) == 1 else f'{len(on)} collections'}:",
+            f"Anything from {and_(names)} on {on[0] if len(on) == 1 else f'{len(on)} {study.noun}'}:",
             "a system that returns all documents scores 1 there.",
         )
 
@@ -523,7 +529,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
         ]
         size = f"Differences under {_between(spans)}" if spans else "Small differences"
         each = ", by collection," if len(small) > 1 and spans else ""
-        few = small[0] if len(small) == 1 else f"{len(small)} small collections"
+        few = small[0] if len(small) == 1 else f"{len(small)} small {study.noun}"
         yield Statement(
             f"{size}{each} on {few}:",
             f"{'it has' if len(small) == 1 else 'they have'} {_from_to(list(map(study.query_count, small)))} "
@@ -640,9 +646,9 @@ def _from_to(counts: Sequence[int]) -> str:
 
 
 def _weights_clause(study: Study, whole: Comparison) -> str:
-    if whole.count == len(study.datasets):
+    if len(set(study.unit_of.values())) == len(study.datasets):
         return ", each counting alike"
-    return f", where those of one group count as one, {whole.count} in all"
+    return ", where splits of one, and members of one group, count together"
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
@@ -674,10 +680,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
-
-    dataset, systems: only these, by default all.
-    """
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths."""
     cells = [
         named
         for cell, named in zip(study.cells, study.named_cells, strict=True)
@@ -853,7 +856,7 @@ def _judged_rates(study: Study) -> Section | None:
     unlike = {name: pair for name in datasets if (pair := _unlike_rates(study, name)) is not None}
     notes = (
         f"Comparisons are open where judged shares lie far apart: by {percent(UNLIKE_JUDGED_RATES, 0)} or more"
-        f"{_number_of_collections(len(unlike), len(datasets))}.",
+        f"{_number_of_datasets(study, len(unlike), len(datasets))}.",
     ) * bool(unlike)  # fmt: skip
     table = replace(judged_table(rates), title="Judged of the first ten")
     lines = [["collection", "lowest", "", "highest", ""]]
@@ -866,8 +869,8 @@ def _judged_rates(study: Study) -> Section | None:
     return Section("judged", "Judged rates", lead, charts, (table,), notes, apart)
 
 
-def _number_of_collections(count: int, total: int) -> str:
-    return f" on {count} of {total} collections" if total > 1 else " here"
+def _number_of_datasets(study: Study, count: int, total: int) -> str:
+    return f" on {count} of {total} {study.noun}" if total > 1 else " here"
 
 
 def _unlike_rates(study: Study, dataset: str) -> tuple[str, float, str, float] | None:
@@ -963,12 +966,12 @@ def _bounds_notes(
     if turning:
         yield (
             "Unjudged documents may change the places of systems that the queries could tell apart"
-            f"{_number_of_collections(turning, len(found))}."
+            f"{_number_of_datasets(study, turning, len(found))}."
         )
     if not names:
         yield "Nothing is drawn, as no pair that the queries tell apart may change places; the table has all."
     elif len(study.systems) > MANY_SYSTEMS or len(names) < len(found):
-        where = f"the {len(names)} collections of most such pairs and " if len(names) < len(found) else ""
+        where = f"the {len(names)} {study.noun} of most such pairs and " if len(names) < len(found) else ""
         who = f"{counted(systems, 'system')}, those of pairs that the audit names first"
         yield f"Drawn are {where}{who}; the table has all."
     if lacking := [name for name in study.datasets if name not in found]:
@@ -976,11 +979,7 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could
-    reverse.
-
-    Counts pairs whose difference the queries can show, and pairs with a verdict.
-    """
+    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could reverse."""
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1008,10 +1007,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check over all audits; None without audits.
-
-    Findings of severity "note" are left out.
-    """
+    """Return the section on audits, with the worst finding of each check over all audits; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1226,7 +1222,7 @@ def _enough_queries(study: Study) -> Question:
             if known
             else "are so few that no difference is known that they show 8 times in 10"
         )
-        who = small[0] if len(small) == 1 else f"{len(small)} collections"
+        who = small[0] if len(small) == 1 else f"{len(small)} {study.noun}"
         parts.append(f"The {_from_to(counts)} queries of {who} {shown}.")
     for name in sorted(large, key=lambda one: -study.query_count(one))[:2]:
         low, high = spans[name]
@@ -1310,7 +1306,7 @@ def _construction(study: Study) -> Question | None:
         )
     first = study.constructed[0][0]
     where = [dataset for measure, dataset in study.constructed if measure == first]
-    names = and_(where) if len(where) < 4 else f"{len(where)} collections"
+    names = and_(where) if len(where) < 4 else f"{len(where)} {study.noun}"
     answer = Statement(f"Not on {names}.", f"What returns all documents there has {first} = 1.")
     return Question("serious", f"Does {first} say anything here?", answer)
 
@@ -1613,10 +1609,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read.
-
-    label: function that returns a system's short name.
-    """
+    """Return the question whether answers of language models could be read."""
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1659,10 +1652,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run as something is not here; "" if all ran.
-
-    checks: only these, by default all.
-    """
+    """Return a sentence on checks that did not run as something is not here; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1784,8 +1774,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
     """Return all sections whose data are on this machine, in reading order.
 
-    audits: audits of the folder, () without.
-    answered: the questions of a reviewer.
+    audits: of the folder.
     """
     made = [
         short(study, audits),

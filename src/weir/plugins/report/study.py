@@ -82,8 +82,6 @@ class Study:
         """Return the data of a report from a results folder.
 
         baseline: name or label, by default bm25, else the first system.
-        measures, datasets, systems: only these, by default all.
-        labels: names for systems, such as "tuned=bm25(k1=1.2)".
 
         Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
         baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
@@ -175,6 +173,16 @@ class Study:
         return tuple(dict.fromkeys(cell.dataset for cell in self.cells))
 
     @cached_property
+    def units(self) -> tuple[str, ...]:
+        """The collections; splits of one are one."""
+        return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
+
+    @property
+    def noun(self) -> str:
+        """The noun that counts datasets: "datasets" if some are splits of one collection, else "collections"."""
+        return "collections" if len(self.units) == len(self.datasets) else "datasets"
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The means of all results, then means of groups of datasets after their members."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
@@ -236,11 +244,19 @@ class Study:
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """The cost of each result, with its mean by the first measure."""
-        measured = efficiency(self.folder, self.measures[0])
+        """The cost of each result that the first measure scored, with its mean."""
+        return tuple(one for one in self.every_cost if one.quality.measure == self.measures[0])
+
+    @cached_property
+    def every_cost(self) -> tuple[Efficiency, ...]:
+        """The cost of each result, with its mean by the first measure that scored it."""
         place = {(cell.dataset, cell.label): n for n, cell in enumerate(self.cells)}
-        own = [one for one in measured if (one.quality.dataset, one.quality.system) in place]
-        return tuple(sorted(own, key=lambda one: place[one.quality.dataset, one.quality.system]))
+        found = dict[tuple[str, str], Efficiency]()
+        for measure in self.measures:
+            if len(found) < len(place):
+                for one in efficiency(self.folder, measure):
+                    found.setdefault((one.quality.dataset, one.quality.system), one)
+        return tuple(found[key] for key in place if key in found)
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
@@ -356,8 +372,7 @@ def _compared(
     baseline: str | None,
     method: ComparisonMethod,
 ) -> list[Comparison]:
-    count = len({dataset for dataset, _ in scores})
     return [
-        replace(one, dataset=f"{count} collections") if one.unit == "datasets" else one
+        replace(one, dataset=f"{one.count} collections") if one.unit == "datasets" else one
         for one in compare_cells(scores, measures, baseline, method)
     ]

@@ -236,11 +236,9 @@ class ElasticServer:
     ) -> Any:  # noqa: ANN401  whatever the server says
         """Send a request, with retries, and return the answer's JSON.
 
-        lines: sent as JSON lines instead of `content`.
-        missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends the parts.
-        Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for an
-        answer that is above `max_bytes` or no JSON.
+        Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for
+        an answer that is above `max_bytes` or no JSON.
         """
         body = None if content is None else json.dumps(content).encode("ascii")
         if lines is not None:
@@ -389,7 +387,7 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index, by default with one shard for term statistics of the whole collection."""
+        """The settings of the index, by default with one shard, for term statistics of the whole collection."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
@@ -416,7 +414,7 @@ class IndexState:
 
 @dataclass(frozen=True)
 class IndexIdentity:
-    """The contents of an index: equal identities mean equal contents, since `writes` only grows."""
+    """The contents of an index, equal if their identities are, since `writes` only grows."""
 
     uuid: str
     documents: int
@@ -966,10 +964,7 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text.
-
-        Raises ServiceError for queries without an answer, BadRanking for unknown documents.
-        """
+        """Return the k best documents, none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:

@@ -97,8 +97,7 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 def filled_json(tree: Json, values: Values) -> Json:
     """Return JSON with values in place of placeholders.
 
-    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT. Raises
-    UnknownName.
+    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}
@@ -126,7 +125,7 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with each value percent-encoded as one segment; raises UnknownName."""
+    """Return a path with each value percent-encoded as one segment."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -198,7 +197,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How many requests a server gets at a time, and how long Weir waits for it. Not part of any key."""
+    """How many requests a server gets at a time, and how long Weir waits for it."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -280,8 +279,7 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage, whose requests lack some entries; raises UnknownName for
-        another stage."""
+        """Return the template of an earlier stage; raises UnknownName for another stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -311,15 +309,12 @@ class SearchTemplate:
         return [name for text in self.headers.values() for name in _VARIABLE.findall(text)]
 
     def uses(self, *names: str) -> bool:
-        """Return True if the path, parameters or body contain one of these placeholders."""
+        """Return True if the request contains one of these placeholders."""
         used = _names_in([self.path, dict(self.params), self.body, dict(self.values)])
         return any(name in names for name, _ in used)
 
     def headers_with(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with environment variables filled in.
-
-        secrets: {variable: value}.
-        """
+        """Return the headers with environment variables filled in."""
         return {name: _VARIABLE.sub(lambda m: secrets[m[1]], text) for name, text in self.headers.items()}
 
 
@@ -618,10 +613,7 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings file's contents without limits, and a version.
-
-        Without a version, the description is valid in this process only. Raises FormatError.
-        """
+        """Return the settings file's contents without limits, and a version."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 

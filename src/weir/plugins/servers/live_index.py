@@ -76,17 +76,14 @@ class LiveIndex(Protocol):
 
     @property
     def shape(self) -> QueryShape:
-        """The fields that a search matches and how their scores combine."""
+        """The fields that a search matches, and how their scores combine."""
 
     @property
     def statistics(self) -> str:
         """The part of the index in which document frequencies are counted, "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field, "" for a field without words.
-
-        search: True for the analyzer of queries, False for documents.
-        """
+        """Return the analyzer of a field, "" for a field without words."""
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name with its tokenizer and filters, for display."""
@@ -236,7 +233,7 @@ class ElasticLiveIndex:
 
 
 def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
-    """Return words with their terms, joined by + for several; offsets of tokens are UTF-16 code units."""
+    """Return words with their terms, joined by +; offsets of tokens are UTF-16 code units."""
     units = text.encode("utf-16-le", "surrogatepass")
     terms: dict[tuple[int, int], list[str]] = {}
     for start, end, term in tokens:

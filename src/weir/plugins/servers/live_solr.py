@@ -1,6 +1,4 @@
-"""An existing collection of Solr: its fields, analyzers and explanations. The protocol is `LiveIndex` of
-`live_index.py`.
-"""
+"""An existing collection of Solr: its fields, analyzers and explanations."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ class SolrLiveIndex:
 
     @cached_property
     def shape(self) -> QueryShape:
-        """The fields that a search matches and how their scores combine; raises BadValue unless it is dismax or
-        edismax.
-        """
+        """Raises BadValue unless the search is dismax or edismax."""
         given = self.parameters
         if given.get("defType") not in ("dismax", "edismax"):
             raise BadValue(

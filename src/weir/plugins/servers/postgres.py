@@ -192,7 +192,7 @@ class PostgresSettings:
     def server_facts(self) -> dict[str, str]:
         """Return host, port and database of the server, to identify it.
 
-        Raises ServiceError for a malformed dsn or a variable that is not set, MissingExtra without psycopg.
+        Raises ServiceError for a malformed dsn or a variable that is not set.
         """
         psycopg, address = require("psycopg", "servers"), self.connection_string()
         with _failing_as(self):
@@ -202,7 +202,7 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Return the settings in a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -705,10 +705,7 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text.
-
-        Raises ServiceError for queries without an answer, BadRanking for unknown documents.
-        """
+        """Return the k best documents, none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -799,10 +796,7 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place.
-
-        Raises DownloadError for a missing checkpoint, ServiceError for an unusable dsn.
-        """
+        """Return everything that decides the rankings, and the server's place."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -833,7 +827,7 @@ class PostgresCollection:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
         """Encode the documents if vectors are searched, copy those that the server lacks, and return the searcher.
 
-        The context's folder keeps the table's name. Raises ServiceError, StoreError, MissingExtra.
+        The context's folder keeps the table's name.
         """
         vectors = None
         if self.dense is not None:
@@ -899,10 +893,7 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server and search, and a version; raises ServiceError.
-
-        Without a version, the description is valid in this process only.
-        """
+        """Return the table, its server and search, and a version; raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}

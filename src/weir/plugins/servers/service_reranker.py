@@ -147,8 +147,6 @@ class RerankClient:
         """Return a score for each document, float32[documents]; a request that is too large is halved if
         possible.
 
-        retried: called after each failed attempt.
-
         Not possible if the model reads all documents together. Raises ServiceError if the budget ends or the
         key is refused, AttemptError if no attempt succeeds.
         """
@@ -198,10 +196,7 @@ CONCURRENCY = 4
 
 @dataclass(frozen=True)
 class ServiceReranker:
-    """A re-ranker that scores the first `depth` documents of each ranking by a service.
-
-    Raises UnknownName for an unknown service, BadValue for settings.
-    """
+    """A re-ranker that scores the first `depth` documents of each ranking by a service."""
 
     model: str
     """service:model, such as cohere:rerank-v3.5, or service:address of a server with one model, such as
@@ -286,11 +281,10 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs (the probe), stored or requested now, which show whether the
-        model has changed.
+        """Return the scores of two fixed pairs (the probe), stored or requested now, which show if the model
+        has changed.
 
-        Raises ServiceError if the service has no usable answer, StoreError if the stored scores cannot be
-        read.
+        Raises ServiceError if the service has no usable answer.
         """
 
         def checked(scores: Json) -> Float32:
@@ -318,7 +312,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return all settings that decide a score, with the probe's answer, as the key of stored scores."""
+        """Return all settings that decide a score, with the probe's scores, as the key of stored scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -356,8 +350,8 @@ class ServiceScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return a score for each candidate, float64[candidates]; pairs with a stored score are not sent.
 
-        Raises ServiceError with count and reason if pairs stay without a score, BadValue for more candidates
-        than the model reads together.
+        Raises ServiceError if pairs stay without a score, BadValue for more candidates than the model reads
+        together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

@@ -68,10 +68,8 @@ def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
 
 
 def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
-    """Return the queries' vectors, float32[queries, dimensions]; None if no query has text.
-
-    A query without text has a vector of zeros, and is not sent to the server.
-    """
+    """Return the queries' vectors, float32[queries, dimensions], zeros for a query without text; None if none
+    has text."""
     numbers = with_text(queries)
     if not len(numbers):
         return None

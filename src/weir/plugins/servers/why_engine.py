@@ -623,8 +623,5 @@ def _below(why: EngineWhy) -> Iterator[str]:
 def engine_explanation(
     first: Retriever, second: Retriever, dataset: Dataset, measure: Measure
 ) -> ResultSet[EngineWhy]:
-    """Return the explanation of two systems, one of them a live engine, in a set of one result.
-
-    Raises BadValue for other systems, ServiceError if the engine refuses.
-    """
+    """Return the explanation of two systems, one of them a live engine, in a set of one result."""
     return ResultSet(ENGINE_WHYS, (_explain_engine(first, second, dataset, measure),))

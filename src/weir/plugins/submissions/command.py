@@ -62,6 +62,7 @@ def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> N
     with api.progress.Progress(quiet) as progress:
         made = weir.leaderboard(folder, out, progress=progress, **given)
     show_tables(made.tables())
+    say_notes(made.notes())
 
 
 @click.command("verify")

@@ -40,8 +40,10 @@ from weir.experiment.results import (
     ResultCell,
     answered_texts,
     by_split,
+    cell_notes,
     dataset_names,
     finished_cells,
+    largest_k,
     not_as_published,
 )
 from weir.files.atomic import atomic_dir, temporary_folder
@@ -101,6 +103,8 @@ class Site:
     """Rows of verified cells."""
     refused: tuple[tuple[str, str], ...]
     """(pack, reason)."""
+    remarks: tuple[Note, ...] = ()
+    """Notes on the verified results, as `weir results` has them."""
 
     def tables(self) -> tuple[Table, ...]:
         systems = len({row.system for row in self.rows})
@@ -115,7 +119,7 @@ class Site:
         return ResultSet(ROWS, self.rows).columns()
 
     def notes(self) -> tuple[Note, ...]:
-        return ()
+        return self.remarks
 
     __repr__ = result_text
     _repr_html_ = result_html
@@ -153,9 +157,10 @@ def leaderboard(
         raise FormatError(folder, missing, "packs of weir submit pack")
     stems = [file.name.removesuffix(".zip").removesuffix(".weir") for file in packs]
     names = dict(zip(packs, distinct_names(stems, [file.name for file in packs]), strict=True))
-    holding, refused = _cells_with_measure(packs, folder, measure, places, fetch, progress)
+    holding, refused, unshown = _cells_with_measure(packs, folder, measure, places, fetch, progress)
     systems = _named_systems(holding, names)
     grid, rows = dict[tuple[str, str], Scores](), list[Row]()
+    shown = list[ResultCell]()
     provenance, trained = dict[str, dict[str, str]](), dict[str, frozenset[str] | None]()
     for held, dataset, collection, title in systems:
         if (dataset, title) in grid:
@@ -164,16 +169,17 @@ def leaderboard(
         trained[title] = trained_on(held.cell.system)
         provenance.setdefault(title, _claims(held))
         unit = "" if collection == dataset else collection
-        rows += [
-            replace(row, dataset=dataset, unit=unit, system=title, title="")
-            for row in held.cell.rows
-            if row.measure == measure
-        ]
+        own = [replace(row, dataset=dataset, unit=unit, system=title, title="") for row in held.cell.rows]
+        shown.append(
+            replace(held.cell, dataset=dataset, unit=collection, label=title, title="", rows=tuple(own))
+        )
+        rows += [row for row in own if row.measure == measure]
     if not rows:
         why = f"; {refused[0][0]}: {refused[0][1]}" if refused else ""
         raise BadValue(f"no pack holds verified scores by {measure}{why}")
     comparisons = [compared(one) for one in _tables(grid, measure) if one.comparable]
-    site = Site(str(out), measure, _boards(rows, comparisons, trained, grid), tuple(rows), tuple(refused))
+    boards, notes = _boards(rows, comparisons, trained, grid), cell_notes(shown, [measure])
+    site = Site(str(out), measure, boards, tuple(rows), tuple(refused), (*map(Note, unshown), *notes))
     with atomic_dir(path_of(out)) as temporary_site:
         _write(site, comparisons, provenance, temporary_site)
     return site
@@ -186,7 +192,9 @@ def _cells_with_measure(
     places: Mapping[str, str | Path] | None,
     fetch: bool,
     progress: Callable[[str, int, int], None] | None,
-) -> tuple[list[_Found], list[tuple[str, str]]]:
+) -> tuple[list[_Found], list[tuple[str, str]], list[str]]:
+    """Return (results, refused packs with reasons, a sentence on each result that is not shown)."""
+    unshown = list[str]()
     found, judgments = list[_Found](), dict[tuple[object, ...], tuple[str, str]]()
     refused = list[tuple[str, str]]()
     for number, file in enumerate(packs):
@@ -207,12 +215,19 @@ def _cells_with_measure(
                 continue
             for one in cells:
                 judgments.setdefault(_judged(one), (one.judgments, file.name))
+            cells, left_out = largest_k(cells)
+            left_out += [
+                f"{one.called} on {one.dataset} is left out, not having been scored by {measure}"
+                for one in cells
+                if one.mean(measure) is None
+            ]
+            unshown += [f"{file.name}: {one}" for one in left_out]
             found += [
                 _Found(file, verification.digest, one, one.values(), one.ranked.files[one.run.name])
                 for one in cells
                 if one.mean(measure) is not None
             ]
-    return found, refused
+    return found, refused, unshown
 
 
 def _other_judgments(
@@ -381,8 +396,7 @@ def rank_ranges(
 ) -> tuple[Place, ...]:
     """Return ranges of ranks from verdicts across collections (`verdicts_across`).
 
-    Systems without shared collections are not ordered, so that a missing result widens a range but never
-    moves it.
+    Systems without shared collections are not ordered.
     """
     means = {(row.dataset, row.system): row.mean for row in rows if row.dataset in datasets}
     unit_of = unit_names({row.dataset: row.unit for row in rows if row.dataset in datasets})
@@ -431,7 +445,8 @@ def _write(
     _put(folder / "reported.html", "Reported, not verified", _reported(site.measure), "")
     _json(folder / "api" / "index.json", {"measure": site.measure, "boards": [
         {"filter": b.filter, "datasets": b.datasets, "systems": [_vars_of(p) for p in b.places]} for b in site.boards],
-        "refused": [{"pack": name, "reason": reason} for name, reason in site.refused]})  # fmt: skip
+        "refused": [{"pack": name, "reason": reason} for name, reason in site.refused],
+        "notes": [note.text for note in site.remarks]})  # fmt: skip
     for system in systems:
         own = [row for row in site.rows if row.system == system]
         facts = {"system": system, "provenance": provenance[system], "rows": [row.to_dict() for row in own]}
@@ -539,6 +554,8 @@ def _index(site: Site, provenance: Mapping[str, dict[str, str]]) -> str:
         f"<li>{isolated_html(name)}: {isolated_html(reason)}</li>" for name, reason in site.refused
     )
     more = f'<h2>Refused</h2><ul class="weir-soft">{refused}</ul>' if refused else ""
+    notes = "".join(f"<li>{isolated_html(note.text)}</li>" for note in site.remarks)
+    more += f'<h2>Notes</h2><ul class="weir-soft">{notes}</ul>' if notes else ""
     chosen = f'<section aria-label="Boards"><div class="weir-boards weir-chosen">{boards}</div></section>'
     data = '<p class="weir-soft"><a href="api/index.json">The same numbers as JSON</a></p>'
     return f'<p class="weir-lead">{html_escaped(lead)}</p>{chosen}{more}{data}'

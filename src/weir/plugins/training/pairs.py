@@ -88,10 +88,7 @@ class PairSource(Protocol):
         ...
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return pairs of a query and a relevant text of a collection, without negatives.
-
-        seed: seed of random draws.
-        """
+        """Return pairs of a query and a relevant text of a collection, without negatives."""
         ...
 
 
@@ -391,12 +388,7 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
-    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative.
-
-    model: name of the cross-encoder.
-
-    Raises the errors of loading the model.
-    """
+    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

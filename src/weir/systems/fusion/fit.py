@@ -40,7 +40,6 @@ MOST_SETTINGS = 2_000
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
     """Return the fusions to try, default settings first. Settings that `method` gives are fixed.
 
-    runs: number of runs.
     step: distance between the weights to try, which sum to 1.
 
     Raises BadValue if nothing is left to choose, for more than 2,000 settings, and for a step that does not
@@ -93,6 +92,7 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
 FOLDS = 5
 SEED = 20_210_427
 Watch = Callable[[int, int], None]
+"""Called with (steps done, all steps)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """Settings chosen on judged queries, with cross-validated values."""
+    """A fusion's best settings on judged queries, and its values on queries that were held out."""
 
     measure: Measure
     tried: int
@@ -178,8 +178,6 @@ def fit(
     """Return a fusion's best settings on judged queries, chosen by cross-validation.
 
     method: a method, with settings to fix, or the fusions to choose from.
-    folds: parts of the queries, each held out once.
-    seed: assigns queries to folds.
 
     Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and judged queries
     without results.
@@ -192,10 +190,6 @@ def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
 ) -> Trials:
     """Return the measure of every fusion on every judged query; a missing ranking counts as empty.
-
-    tried: fusions.
-    pool: the runs to fuse.
-    watch: called with (steps done, all steps).
 
     Raises BadValue if two runs answer no judged query together, and for a measure without a direction.
     """
@@ -261,10 +255,8 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen on all.
-
-    k: documents kept for each query; None for all.
-    """
+    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen
+    on all."""
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -298,7 +290,6 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
     """Return tables that compare the cross-validated fusion with the best single run, and a note on that choice.
 
-    held_out: scores of the cross-validated run.
     single: scores of each run by name; the first measure tells which is best.
     """
     way = direction(held_out.measures[0])

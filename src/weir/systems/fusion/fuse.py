@@ -53,7 +53,7 @@ class CandidateBlock:
     def candidates(self, norm: str | None) -> Candidates:
         """Return the input of a fusion method.
 
-        norm: a name in NORMS, the normalisation of scores; None for methods that use ranks.
+        norm: the normalisation of scores, a name in NORMS; None for methods that use ranks.
         """
         sizes = np.stack([lists.list_lengths for lists in self.lists])
         score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
@@ -181,8 +181,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: documents kept for each query; None for all.
-    name: of the run, by default the fusion's.
+    k: documents kept for each query.
 
     Raises BadValue for bad settings and scores that are not finite.
     """

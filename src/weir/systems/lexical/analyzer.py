@@ -84,7 +84,7 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 
     stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
 
-    Raises MissingExtra without PyStemmer, BadValue for a language that it lacks.
+    Raises BadValue for a language that it lacks.
     """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
@@ -189,7 +189,7 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order, without the compiled kernel."""
+        """Return the words of a text in order, without the kernel."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -389,7 +389,7 @@ class Analyzer:
 
     @property
     def own(self) -> bool:
-        """True if the user registered the analyzer by `add_analyzer`."""
+        """True if `add_analyzer` registered it."""
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:

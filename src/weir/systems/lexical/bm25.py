@@ -96,7 +96,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer; raises UnknownName, and BadValue for unreadable stop words."""
+        """The analyzer; raises BadValue for unreadable stop words."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -134,10 +134,7 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view in batches of documents: (ptr int64[n + 1], term int32) with repeated terms.
-
-    table: numbers the terms; new ones are added.
-    """
+    """Yield the terms of a view in batches of documents: (ptr int64[n + 1], term int32) with repeated terms."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -145,7 +142,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return one index of several fields, whose scores are sums over the fields.
+    """Return one index of several fields, whose scores are added.
 
     order: int32[documents], corpus number of each internal number.
     """
@@ -204,10 +201,8 @@ def weighed(
 ) -> Field:
     """Return the index of a field from batches of terms in corpus order.
 
-    table: the field's vocabulary.
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
-    keep_terms: also store each document's terms.
     weight: factor of the idf, like a boost in Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
@@ -427,10 +422,7 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the index of a corpus.
-
-        keep_terms: also store each document's terms.
-        """
+        """Return the index of a corpus."""
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
         groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]
@@ -484,7 +476,6 @@ class BM25Searcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query; only documents with a known term are returned."""
         check_k(k)
         terms = [query_terms(tables, queries.text) for tables in self.tables]
         k = min(k, max(len(self.corpus), 1))
@@ -504,7 +495,6 @@ class BM25Searcher:
         return best_field_scores(self.parts, terms, share, candidates)
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term of a query adds to its candidates, by field."""
         names = _names_of(_existing_fields(self.system.weights, self.corpus))
         apart = iter(names if 1 < len(names) == sum(map(len, self.tables)) else ())
         return [

@@ -1,8 +1,8 @@
 """Indexes larger than memory: sorted blocks of postings on disk, merged once into memory-mapped files.
 
-Each document's (term, count) pairs go to its block. Each block fits into memory and is inverted. Then the
-lists of each group of terms are joined and impacts are computed. A killed process resumes at its last commit;
-neither that nor the available memory changes the result.
+Each block of documents fits into memory and is inverted; then the lists of each group of terms are joined and
+impacts are computed. A killed process resumes at its last commit; neither that nor the available memory
+changes the result.
 """
 
 from __future__ import annotations
@@ -105,10 +105,7 @@ class GrowingFiles:
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record all written data and facts durably.
-
-        done_with: files to remove afterwards.
-        """
+        """Record all written data and facts durably."""
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -133,10 +130,7 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Return a file written by `append_to_array` as a memory-mapped array, by default with one dimension.
-
-        Raises StoreError for a header of another size.
-        """
+        """Return a file written by `append_to_array` as a memory-mapped array, by default with one dimension."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -246,7 +240,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The terms of each document with their counts in a field, written to files before inversion."""
+    """The terms and counts of each document in a field, written to files before inversion."""
 
     files: GrowingFiles
     name: str
@@ -340,8 +334,7 @@ class Spool:
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the mapped forward index that `fill` wrote: (ptr int64[documents + 1], term int32, count) in
-        corpus order."""
+        """Return the mapped forward index: (ptr int64[documents + 1], term int32, count) in corpus order."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -390,8 +383,7 @@ def merged(
     """Invert all blocks and append the postings to doc.npy and impact.npy; return the terms' offsets,
     int64[terms + 1].
 
-    name: prefix of the blocks' files.
-    formula: number of the BM25 formula in `kernels.inverted.postings`.
+    formula: of BM25, in `kernels.inverted.postings`.
 
     Offsets also count postings that were in the files before.
     """
@@ -466,7 +458,7 @@ def index_in_files(
 ) -> ImpactIndex:
     """Return the index of postings that `merged` wrote.
 
-    learned: True to add the score bounds that weights from a model need.
+    learned: add the score bounds that weights from a model need.
     """
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)

@@ -236,10 +236,7 @@ def work_folder(at: Path, part: str) -> Path:
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
-    """Write indexes atomically into the folder `at`, and remove their work folders.
-
-    facts: content of the record, including `documents`. Raises StoreError.
-    """
+    """Write indexes atomically into the folder `at`, and remove their work folders."""
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
             arrays: dict[str, NDArray[np.generic]] = {
@@ -278,19 +275,13 @@ def _save_array(path: Path, array: NDArray[np.generic]) -> None:
 def save_index_of(
     system: object, corpus: Corpus, fields: tuple[str, ...], at: Path, indexes: tuple[ImpactIndex, ...]
 ) -> None:
-    """Write a system's indexes of a corpus atomically into the folder `at`; raises StoreError.
-
-    fields: all fields of the corpus that they are made of.
-    """
+    """Write a system's indexes of a corpus atomically into the folder `at`."""
     facts = {"system": str(system), "corpus": corpus.fingerprint_with(fields), "documents": len(corpus)}
     save_index(indexes, at, facts)
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return the memory-mapped indexes that `save_index` wrote, and their facts, verified for safe search.
-
-    Raises StoreError for a damaged folder or another format.
-    """
+    """Return the memory-mapped indexes and facts of `save_index`, verified for safe search; raises StoreError."""
     try:
         facts = open_folder(at, RECORD)
         if facts.get("format") != FORMAT:
@@ -392,10 +383,7 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return the score that each term of a query adds to each of its candidates.
-
-    fields: names of the vocabularies, if there are several.
-    """
+    """Return the score that each term of a query adds to each of its candidates."""
     _, term, weight = query
     count, documents = len(term), len(candidates.doc)
     cuts = np.arange(count + 1, dtype=np.int64)
@@ -415,10 +403,7 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score over several fields, float64: the best field's plus `share` of the others'.
-
-    parts, query: index and terms of each field.
-    """
+    """Return each candidate's score over several fields, float64: the best field's plus `share` of the others'."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -431,8 +416,6 @@ def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
     """Return the k best documents by the score of the best field plus `share` of the other fields' scores.
-
-    parts, queries: one for each field.
 
     Scores every document. Source: Lucene, DisjunctionMaxQuery.
     """

@@ -116,7 +116,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of texts from all parts of a collection; None if letters and words are too few."""
+    """Return the language of all parts of a collection; None if letters and words are too few."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

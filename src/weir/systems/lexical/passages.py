@@ -91,12 +91,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (passages as a corpus, with the title of their document; the document of each passage, int32).
-
-    words: most words of a passage.
-    overlap: number of words shared with the passage before.
-    first: only each document's first passage.
-    """
+    """Return (passages as a corpus, with the title of their document; the document of each passage, int32)."""
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
     shape = f"{corpus.fingerprint} {words} {overlap} {first}"

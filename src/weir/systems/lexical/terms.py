@@ -153,11 +153,7 @@ class WordTable:
         return ptr, out[: int(ptr[-1])]
 
     def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
-        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per
-        byte.
-
-        insert: add new words; otherwise they get -1.
-        """
+        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per byte."""
         data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
         data8 = _eights(data)
         at = 0
@@ -187,7 +183,7 @@ class WordTable:
             self._grow()
 
     def all_words(self) -> Strings:
-        """Return every word, in order of numbers; later growth does not change the result."""
+        """Return every word, in order of numbers."""
         ptr = self._ptr[: len(self) + 1]
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
@@ -309,7 +305,7 @@ class TermTable:
         return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
-        """Return the vocabulary in order of numbers; later growth does not change the result."""
+        """Return the vocabulary in order of numbers."""
         if self._terms is None:
             return self._given if self._given is not None else Strings.of(())
         return self._terms.all_words()
@@ -397,10 +393,7 @@ class WordCounts:
     """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """Return each word's share of a collection's words, float64[words]; zeros without any.
-
-        which: number of the collection.
-        """
+        """Return each word's share of a collection's words, float64[words]."""
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 
@@ -411,7 +404,7 @@ class WordCounts:
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer); raises MissingExtra."""
+    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer)."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:
@@ -430,9 +423,8 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
     """Return the weighted Jaccard index: the sum over words of the smaller share, divided by that of the
     larger share.
 
-    1 for equal shares, 0 for shares without a common word.
-
-        NaN without words. Source: Ioffe 2010, as Thakur et al. 2021, appendix F, apply it.
+    1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as Thakur et al. 2021,
+    appendix F, apply it.
     """
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")

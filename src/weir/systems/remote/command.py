@@ -70,7 +70,6 @@ class Program:
     def started(arguments: Sequence[str], silence: float) -> Program:
         """Return a program, started without a shell and without keys of services.
 
-        arguments: the program and its arguments.
         silence: seconds to wait for a line.
 
         Raises BadValue if it cannot start.
@@ -247,7 +246,6 @@ class Command:
         return self.command
 
     def describe(self) -> dict[str, object]:
-        """Return the command, a hash of the program, and a version or the id of this process."""
         return {**self._about(), "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
     def adapted_to(self, collection: str, instruction: str) -> Command:

@@ -48,7 +48,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return the fingerprint of a corpus and of the fields that views read; in memory a hash of these."""
+    """Return the fingerprint of a corpus and of the fields that views read; a hash of these in memory."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -69,10 +69,8 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...]}.
-
-    Raises ValueError for an invalid identifier or score, and if only some have scores.
-    """
+    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...]}; raises as
+    `kept_columns`, and ValueError if only some have scores."""
     names, scores = [name for name, _ in results], [score for _, score in results]
     bare = scores.count(None)
     if 0 < bare < len(scores):
@@ -133,9 +131,7 @@ EXPECTED = "what docs/retrievers.md says"
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
     """Return a dataclass of settings from a table of a TOML file.
 
-    kind: the dataclass.
-    where: the table's name, for messages.
-    Raises UnknownName for an unknown key, FormatError, with file and table, for other errors.
+    Raises UnknownName for an unknown key, FormatError for other errors.
     """
     if not isinstance(table, Mapping):
         raise FormatError(path, f"{where} is {type(table).__name__}", "a table")
@@ -226,8 +222,8 @@ class RemoteSearcher:
         `context.reuse`.
 
         Raises ServiceError for queries without an answer, unless they may be missing, and if too many in a
-        row have none or all are empty; BadRanking for unknown documents. Warns (RankingWarning) of missing
-        queries, and if only the longest are empty.
+        row have none; BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if
+        only the longest are empty.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -55,10 +55,10 @@ RELATIVE_STEP = 2.0**-20
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
     """Return a finite score for each candidate, all different, in the order of the values, float64[candidates].
 
-    values: float64 in the first stage's order, NaN if missing.
+    values: in the first stage's order, NaN if missing.
     ptr: int64[queries + 1], offsets of each query.
 
-    A candidate without a value keeps its rank. The others fill the remaining ranks by value, ties by rank.
+    Candidates without a value keep their rank; the others fill the remaining ranks by value.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -125,10 +125,7 @@ class PairModel(Protocol):
         ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs].
-
-        done: called with the number finished.
-        """
+        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs]."""
         ...
 
 
@@ -147,7 +144,7 @@ class Steps:
         self.within(0)
 
     def within(self, count: int) -> None:
-        """Report pairs finished in the current batch."""
+        """Report pairs finished in this batch."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 
@@ -238,7 +235,7 @@ class Pairs:
             yield from zip([queries[q] for q in query[some]], texts.tolist(), strict=True)
 
     def hashes(self) -> Hashes:
-        """Return a hash of each pair (query and document), uint64[pairs, 2]."""
+        """Return a hash of each pair, uint64[pairs, 2]."""
         every = np.arange(len(self))
         blocks = [
             self.take(every[start : start + RENDERED_PAIRS]) for start in range(0, len(self), RENDERED_PAIRS)
@@ -271,7 +268,7 @@ class TwoStage(Protocol):
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return whether the first stage returns candidates (pool, stored run, fusion), all of which are re-ranked."""
+    """Return whether the first stage returns candidates, which are all re-ranked."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 

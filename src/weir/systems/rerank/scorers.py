@@ -91,7 +91,7 @@ class PairCheckpoint(Protocol):
         ...
 
     def fetch(self) -> None:
-        """Download the checkpoint unless it is on this machine; raises DownloadError."""
+        """Download the checkpoint unless it is on this machine."""
         ...
 
     def load(self, device: str) -> PairModel:

@@ -77,12 +77,11 @@ class ApproximateIndex(Protocol):
         ...
 
     def build(self, rows: VectorSource) -> Approximate:
-        """Return an index of vectors for dot products; raises MissingExtra, and BadValue if the library
-        cannot make it."""
+        """Return an index of vectors for dot products; raises BadValue if the library cannot make it."""
         ...
 
     def open(self, path: Path, dimensions: int) -> Approximate:
-        """Return a written index; raises StoreError if it cannot be read."""
+        """Return a written index."""
         ...
 
 
@@ -111,7 +110,6 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
     """Return the documents that an index finds, scored exactly and in trec order.
 
     queries: float32[Q, d].
-    tie_rank: int32[N], order of documents of equal score.
     """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
@@ -127,7 +125,7 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean shares of the exact k best documents that an index misses, by cause."""
+    """Mean shares of the exact k best that an index misses, by cause."""
 
     quantisation: float
     """Share missed even by an exact search of the vectors as the index stores them."""

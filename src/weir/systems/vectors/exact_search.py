@@ -21,6 +21,7 @@ from weir.settings import settings
 
 
 Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (documents read, all)."""
 
 
 class VectorSource(Protocol):
@@ -65,8 +66,7 @@ class ArraySource:
     def take(self, numbers: NDArray[np.integer]) -> Float32:
         return np.ascontiguousarray(self.values[numbers], np.float32)
 
-    def release(self) -> None:
-        """Do nothing: the array is the caller's."""
+    def release(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,12 +383,10 @@ def search(
 ) -> Found:
     """Return the exact k best documents of each query, with the same bits on every machine.
 
-    rows: N vectors.
     queries: float32[Q, d].
     similarity: dot, or cosine, which is 0 for a vector of length 0.
-    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks), by default document numbers.
-    first_pass: "auto", "int8" or "fp32", how candidates are found; changes only the time.
-    progress: called with (documents read, all) before each block.
+    tie_rank: int32[N], a permutation that orders ties (Ids.tie_ranks).
+    first_pass: how candidates are found; changes only the time.
 
     Scores are summed in double and rounded to float32. Raises BadValue for k below 1, unequal dimensions, and
     numbers that are not finite.

@@ -39,13 +39,11 @@ def search_on(
 ) -> Found:
     """Return the exact k best documents by dot product, of which a torch device finds candidates.
 
-    rows: N vectors.
     queries: float32[Q, d].
-    tie_rank: int32[N], a permutation that orders ties, by default document numbers.
-    progress: called with (documents read, all) before each block.
+    tie_rank: int32[N], a permutation that orders ties.
 
     Queries that float errors leave undecided are searched on the processor. Raises BadValue for k below 1,
-    unequal dimensions, and numbers that are not finite, MissingExtra without torch.
+    unequal dimensions, and numbers that are not finite.
     """
     queries = np.ascontiguousarray(queries, np.float32)
     checked(rows, queries, k)

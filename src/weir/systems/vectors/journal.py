@@ -1,8 +1,8 @@
 """Append-only columns of a store, with a journal of their valid batches.
 
-journal.bin has a record for each batch, with its size and checksums. A batch counts once its record is
-complete, so a killed process loses only its current batch. Processes write in turn, and see the rows that
-others have added. Damaged batches are removed, and made again when needed.
+journal.bin has a record for each batch, with its size and checksums; a batch counts once it is complete.
+Processes write in turn, and see the rows that others have added. Damaged batches are removed, and made again
+when needed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def hash_texts(texts: list[bytes]) -> Hashes:
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
     """Return (folder of a store below `root`, description as JSON).
 
-    about: everything that decides the rows; it names the folder.
+    about: everything that decides the rows.
     """
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
@@ -98,7 +98,7 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold the write lock of a store during the block. Other processes wait. A killed process frees the lock."""
+    """Hold the write lock of a store during the block; others wait, and a killed process frees it."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -143,8 +143,6 @@ class Journal:
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
         """Raise StoreError, with the file, for a column that is too short or, with `contents`, damaged.
 
-        widths: bytes of a row in each column.
-
         A file that has not changed is compared with its checksums once in a process.
         """
         for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
@@ -166,9 +164,7 @@ class Journal:
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
         """Append rows to every column; they are valid once this returns.
 
-        parts: the rows of each column.
         size: constant kept in the records.
-        durable: force the data to disk.
         """
         records = self.records()
         record = np.zeros(1, self.record)
@@ -188,7 +184,7 @@ class Journal:
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
         """Remove the damaged batches of a locked store; return the number of rows left.
 
-        width: function from the number of values in a vector to the bytes of a row in each column.
+        width: function from the size of a vector to the bytes of a row in each column.
         moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
         """
         records, good = self._read()
@@ -286,8 +282,7 @@ def mended(
     """Return the result of `read`, after repairing the store, with a StoreWarning, if it is damaged.
 
     read: reads the store; its argument True asks for checksums to be compared.
-    width: function from the number of values in a vector to the bytes of a row in each column.
-    moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
+    width, moved_rows: as for `Journal.mend`.
 
     Raises StoreError if the store cannot be repaired.
     """

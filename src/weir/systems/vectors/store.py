@@ -42,6 +42,7 @@ from weir.systems.vectors.journal import (
 Bool: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.uint8]
 Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (texts that have rows, all texts)."""
 
 
 CODECS = ("fp32", "fp16", "bf16", "int8", "binary")
@@ -251,8 +252,7 @@ class RowStore:
         check: compare with checksums, once in each process; damaged rows are dropped with a StoreWarning, and
             made again later.
 
-        Raises StoreError, with the file, for damage that stays: without `check`, or if nothing can be
-        written.
+        Raises StoreError, with the file, for damage that stays.
         """
         if not check:
             return self._read(check)
@@ -263,7 +263,7 @@ class RowStore:
 
         values: a row for each text, or of each text the number in `lengths`.
 
-        Raises BadValue for rows of another number or size, StoreError if the files cannot be written.
+        Raises BadValue for rows of another number or size.
         """
         rows = self.codec.write(values)
         counts = np.ones(len(texts), np.int64) if lengths is None else lengths
@@ -277,11 +277,7 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts and adds their rows to the store.
-
-        hashes: of the texts, as keys of the rows.
-        encode: function from texts to rows.
-        """
+        """Return a function that encodes texts and adds their rows to the store."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -309,8 +305,7 @@ class RowStore:
         """Add missing vectors, converted from a store in fp32; vectors that this format cannot hold are left
         out.
 
-        Raises BadValue if memory does not suffice to look texts up, StoreError if the files cannot be
-        written.
+        Raises BadValue if memory does not suffice to look texts up.
         """
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
@@ -482,10 +477,8 @@ def encoded_rows(
 ) -> StoredRows:
     """Return the rows of texts in order, after encoding and storing missing ones.
 
-    progress: called with (texts that have rows, all texts).
-
     Raises BadValue, with the text, for numbers that are not finite and rows of wrong number or size, and if
-    memory does not suffice; raises StoreError.
+    memory does not suffice.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -539,11 +532,7 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts that a store lacks; return its state with all of them.
-
-    keep: encodes and stores texts.
-    progress: called with (texts that have rows, all texts).
-    """
+    """Encode the texts that a store lacks; return its state with all of them."""
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
         with suppress(StoreError):  # a process that was killed after its last batch leaves its lock
@@ -564,10 +553,10 @@ def share_encoder(
     cut: EncodingBlocks,
     full: RowStore | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
-    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home` has.
+    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home`
+    has.
 
     texts_of, encode: functions from a corpus to its texts, and from texts to rows.
-    cut: blocks of the whole corpus.
     full: a store from which `home` converts vectors.
 
     The function takes (corpus, (number of the share, number of shares), folder, progress).

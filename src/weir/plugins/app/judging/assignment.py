@@ -27,7 +27,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging, as stored in its journal. Raises BadValue for settings out of range."""
+    """Settings of a pool's judging, as stored in its journal."""
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     each: int = 1
@@ -65,7 +65,7 @@ class Plan:
         return Plan(**{**known, **({"grades": tuple(known["grades"])} if "grades" in known else {})})
 
     def judges_of(self, query: str) -> int:
-        """Return the number of judges that each pair of a query gets."""
+        """Return how many judges each pair of a query gets."""
         return self.each + (drawn(self.seed, "overlap", query) < self.overlap)
 
     def seen_again(self, judge: str, pair: Pair) -> bool:
@@ -152,7 +152,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """The number of pairs that have all requested judgments."""
+        """The number of pairs with all requested judgments."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -257,7 +257,7 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return the pairs without a majority for a grade or a decision, each with its judgments."""
+    """Return the pairs without a majority for a grade, and without a decision, each with its judgments."""
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []
     for names, of_pair in table.standing.judged.items():
@@ -273,8 +273,7 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 def next_decision(table: Table, judge: str) -> Turn | None:
     """Return a disagreement that a judge may decide, for which no other judge is deciding; None if there is none.
 
-    The last that the judge was shown comes first, then the first by number. A judge decides no pair that they
-    graded.
+    A judge decides no pair that they graded.
     """
     looked_at = {
         (query, document): name

@@ -41,8 +41,7 @@ def files_of(room: Room) -> tuple[str, ...]:
 
 
 def exported(room: Room, name: str) -> bytes:
-    """Return the content of one of `files_of`; raises FormatError without judgments, BadValue for examples without
-    explained grades."""
+    """Return the content of one of `files_of`; raises BadValue for examples without explained grades."""
     if name == "labels.json":
         return json.dumps(_label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
     if name == "examples.toml":
@@ -96,13 +95,6 @@ def _filled_sheet(room: Room, grades: dict[tuple[str, str], float]) -> str:
 
 
 def _prompt_with_examples(room: Room) -> str:
-    """Return PROMPT for `weir judge` with examples that people graded and explained, as a TOML file.
-
-    Has at most EXAMPLES of each grade, the first that were given. Its first lines name the pairs of the
-    examples, since a model that has seen them should not be measured on them.
-
-    Raises BadValue without an explained grade, and for grades that the prompt does not know.
-    """
     scale = judge_prompt(PROMPT).scale
     with room.journal.reading() as standing:
         explained = [

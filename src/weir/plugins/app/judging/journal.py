@@ -247,7 +247,7 @@ def seats(of_pair: Mapping[str, Event]) -> int:
 
 @dataclass(eq=False)
 class Journal:
-    """An open journal, safe for threads; other processes may write to the same file."""
+    """An open journal, safe for threads and for other processes that write to it."""
 
     path: Path
     _connection: sqlite3.Connection
@@ -258,7 +258,7 @@ class Journal:
     def open(path: Path) -> Journal:
         """Return the journal at a path, which is created if it is missing.
 
-        Raises StoreError for another file, another version, and if it cannot be written.
+        Raises StoreError for another file or version.
         """
         with _storing(path):
             connection = sqlite3.connect(
@@ -292,7 +292,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current state, including events of other processes; nothing is written within the block."""
+        """Yield the current state, including events of other processes."""
         with self._lock:
             self._catch_up()
             yield self._standing
@@ -301,7 +301,7 @@ class Journal:
     def writing(self) -> Iterator[Standing]:
         """Yield the current labels; events appended in the block are stored all or none when it ends.
 
-        A block within another is part of it. Raises StoreError if the file cannot be written.
+        A block within another is part of it.
         """
         with self._lock:
             if self._connection.in_transaction:
@@ -323,8 +323,7 @@ class Journal:
     def append(self, *events: Event) -> list[Event]:
         """Store events, in one transaction, and return them as stored.
 
-        An event whose key is already stored is not stored again. Raises StoreError if the file cannot be
-        written.
+        An event whose key is already stored is not stored again.
         """
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
@@ -368,7 +367,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that pairs are being shown to their judges; raises StoreError if the file cannot be written.
+        """Record that pairs are being shown to their judges.
 
         since: seconds since 1970; None is now.
         """
@@ -401,7 +400,7 @@ class Journal:
         return {name: json.loads(value) for name, value in rows}
 
     def declare(self, settings: Mapping[str, object]) -> None:
-        """Store settings by name, replacing earlier values; raises StoreError if the file cannot be written."""
+        """Store settings by name, replacing earlier values."""
         with self.writing(), _storing(self.path):
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)

@@ -129,7 +129,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A query in a judge's list of queries, with the judge's progress."""
+    """A row of a judge's list of queries."""
 
     name: str
     query: str
@@ -284,7 +284,7 @@ def _query_page(visit: Visit) -> QueryPage:
 def queries_page(visit: Visit) -> QueriesPage:
     """Return the list of a pool's queries with a judge's progress.
 
-    Raises UnknownName for another pool, BadValue for a visitor without a name.
+    Raises BadValue for a visitor without a name.
     """
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
@@ -348,8 +348,7 @@ def _documents(
 def answer(visit: Visit) -> Redirect:
     """Store an answer, and return a redirect to the next pair or back to the list.
 
-    Raises BadValue for an incomplete answer, UnknownName for another pair, StoreError if the journal cannot
-    be written.
+    Raises BadValue for an incomplete answer.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
@@ -373,8 +372,7 @@ def answer(visit: Visit) -> Redirect:
 def prefer(visit: Visit) -> Redirect:
     """Store a preference, and return a redirect to the next comparison.
 
-    Raises BadValue for an incomplete answer, UnknownName for another comparison, StoreError if the journal
-    cannot be written.
+    Raises BadValue for an incomplete answer.
     """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
@@ -386,10 +384,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer, and return a redirect to the page that begins with its pair.
-
-    Raises StoreError if the journal cannot be written.
-    """
+    """Undo the judge's last answer, and return a redirect to the page that begins with its pair."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -804,7 +799,7 @@ def add_query(visit: Visit) -> Redirect:
     """Add a query with documents of a page to the pool of its collection, and return a redirect to judging it.
 
     A typed query goes to the golden set. Raises BadValue if documents are no list or texts are not on this
-    machine, UnknownName for an unknown query or document.
+    machine.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -53,10 +53,8 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 
 
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
-    """Return comparisons of two systems on queries with different first k documents, in random order.
-
-    Raises BadValue if there is none.
-    """
+    """Return comparisons of two systems on queries with different first k documents, in random order; raises
+    BadValue without any."""
     (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
     rankings = [
         {query: tuple(list(found)[:k]) for query, found in one.top(k).to_dict().items()}
@@ -81,8 +79,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
     """Return a judge's next comparison; None without any.
 
-    The last that the judge was shown and has not answered comes first, then comparisons that lack judges, then
-    those that the judge deferred.
+    The comparison shown last comes first, then those that lack judges, then deferred ones.
     """
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:

@@ -144,11 +144,10 @@ class Room:
     ) -> Room:
         """Return an opened folder of `weir labels pool`; its journal is created the first time.
 
-        collection: the collection with the texts; None takes the texts on the sheet.
+        collection: where the texts are; None takes the texts on the sheet.
         suggestions: a model's labels to suggest.
 
-        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if the journal cannot be
-        written.
+        Raises BadValue without pairs.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
@@ -174,7 +173,7 @@ class Room:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def snapshot(self) -> Table:
-        """Return the current answers and the pairs being shown, as a copy for long computations."""
+        """Return the current answers and the pairs being shown, as a copy."""
         standing = Standing()
         for event in self.journal.events():
             standing.apply(event)
@@ -184,8 +183,6 @@ class Room:
         """Return which system is best by the judged queries; None if that cannot be said.
 
         fresh: False returns an earlier decision on as many queries, although grades may have changed.
-
-        None without judged queries, for a single system, and for a pool that does not name its results.
         """
         about = about_sheet(self.folder / SHEET)
         if not about.get("targets") or len(self.tasks.systems) < 2:
@@ -217,7 +214,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge, recorded as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; they count as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -276,8 +273,7 @@ class Room:
 
         deciding: the answer decides a disagreement.
 
-        Raises BadValue for a grade off the scale and for "cannot tell" without a reason, StoreError if the
-        journal cannot be written.
+        Raises BadValue for a grade off the scale and for "cannot tell" without a reason.
         """
         with self.table(write=True) as table:
             item = self.item_of(judge, pair, deciding)
@@ -315,7 +311,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons that were added to this pool."""
+        """Return the comparisons added to this pool."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
@@ -332,7 +328,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return the current comparison of a judge, recorded as shown; None if nothing is left."""
+        """Return a judge's current comparison, which counts as shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -340,12 +336,7 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the
-        right.
-
-        Raises UnknownName for another number, BadValue for another outcome, StoreError if the journal cannot
-        be written.
-        """
+        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the right."""
         with self.table(write=True) as table:
             found = self.comparisons()
             if not number.isdecimal() or int(number) >= len(found):
@@ -373,12 +364,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back labels that still hold, and return their number.
-
-        author, reason: who takes them back, and why.
-
-        Raises StoreError if the journal cannot be written.
-        """
+        """Take back labels that still hold, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -403,11 +389,9 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back the labels that were taken back together with the event of this number; return their
-        number.
+        """Put back the labels that were taken back together with the event of this number; return their number.
 
-        A label that its judge has given again keeps the new value. Raises UnknownName for another number,
-        StoreError if the journal cannot be written.
+        A label that its judge has given again keeps the new value.
         """
         with self.journal.writing():
             found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
@@ -430,8 +414,7 @@ class Room:
     def remove_query(self, query: str, author: str) -> int:
         """Remove a query of a golden set and take its labels back; return their number.
 
-        The same text typed again, or its labels put back, restores the query. Raises UnknownName for a query
-        that is not there, StoreError if files cannot be written.
+        The same text typed again, or its labels put back, restores the query.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -442,7 +425,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore those of these queries that were removed; raises StoreError if files cannot be written."""
+        """Restore removed queries."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 
@@ -461,10 +444,7 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool together with those of its results, which they replace.
-
-        Raises BadValue if the pool does not name its results, FormatError without judgments.
-        """
+        """Return the judgments of the pool together with those of its results, which they replace."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
@@ -492,7 +472,7 @@ class Room:
 def _changed_queries(
     subject: Subject, queries: Ids, before: Qrels, now: Qrels, measure: Measure
 ) -> tuple[ChangedQuery, ...]:
-    def values(run: Run, qrels: Qrels) -> dict[str, float]:
+    def values_by(run: Run, qrels: Qrels) -> dict[str, float]:
         at = qrels.queries.codes(queries.strings)
         mine = qrels.only(np.sort(at[at >= 0]))
         if not len(mine):
@@ -500,7 +480,7 @@ def _changed_queries(
         scores = scores_of(Judged.of(run, mine), (measure,))
         return dict(zip(scores.queries, scores.of(str(measure)).tolist(), strict=True))
 
-    then, after = ([values(run, qrels) for run in subject.runs.values()] for qrels in (before, now))
+    then, after = ([values_by(run, qrels) for run in subject.runs.values()] for qrels in (before, now))
     found = [
         ChangedQuery(name, *(tuple(of.get(name, math.nan) for of in each) for each in (then, after)))
         for name in queries

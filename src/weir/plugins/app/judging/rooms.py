@@ -1,7 +1,7 @@
 """The open pools of a server: a single pool, or the pools beside a results folder.
 
-Beside a results folder are pools made from lists of queries (`<collection>-1`, ...), a pool of single queries
-(`<collection>-queries`), and the golden set of typed queries (`golden-<collection>`).
+Beside a results folder are pools of lists of queries (`<collection>-1`, ...), of single queries
+(`<collection>-queries`), and of typed queries (`golden-<collection>`).
 """
 
 from __future__ import annotations
@@ -53,10 +53,8 @@ class Rooms:
 
         collection: the collection with the texts; None takes the texts on the sheets.
         suggestions: a model's labels to suggest.
-        judges: names of the judges.
 
-        Raises FormatError for a malformed sheet, BadValue without pairs, StoreError if a journal cannot be
-        written.
+        Raises BadValue without pairs.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
@@ -66,9 +64,6 @@ class Rooms:
         """Return the opened pools beside a results folder, made from its pages.
 
         suggestions: a model's labels to suggest.
-        judges: names of the judges.
-
-        Raises FormatError for a malformed sheet, StoreError if a journal cannot be written.
         """
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
@@ -120,11 +115,7 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a collection's query to the pool of single queries; return that pool.
-
-        Raises BadValue if there is no folder for pools and without documents, UnknownName for an unknown
-        query or document.
-        """
+        """Add documents of a collection's query to the pool of single queries; return that pool."""
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -135,11 +126,11 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set; return (its pool, the query's identifier).
+        """Add a typed query with documents to a collection's golden set; return (its pool, the query's
+        identifier).
 
         The golden set is a TOML file beside the pool's folder, which names the queries (queries.jsonl there),
-        the documents and the judgments. Raises BadValue without a folder for pools or documents, UnknownName
-        for an unknown document.
+        the documents and the judgments. Raises BadValue without a folder for pools or documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -157,7 +148,7 @@ class Rooms:
             return room, query
 
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
-        """Return {document: (grade, pool)} of people's judgments in these pools for a query.
+        """Return {document: (grade, pool)} of people's judgments for a query.
 
         query: identifier of a query of the collection; "" for a typed query, which is found by its text.
         """
@@ -237,7 +228,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheets of `weir labels pool` in a folder or in its subfolders."""
+    """Return the sheets in a folder or its subfolders."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

@@ -218,9 +218,8 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
     """Return how a judge's grades drift against other judges' on the same pairs, with a 95% interval.
 
-    Queries that others graded too are halved by the time of the judge's grades. The value is the mean
-    difference to others in the later half minus that in the first half; NaN for fewer than `fewest` queries
-    in a half.
+    Queries that others graded too are halved by time. The value is the mean difference to others in the later
+    half minus that in the first half; NaN for fewer than `fewest` queries in a half.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

@@ -104,7 +104,7 @@ class Tasks:
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """The pairs of each query that was not removed, in order, queries by their first pair."""
+        """The pairs of each query, in order, queries by their first pair."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -125,7 +125,7 @@ class Tasks:
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
-        """Return True if a label's document has changed its text since the label was given."""
+        """Return True if a label's document has changed its text since."""
         pair = self.by_pair.get((label.query, label.document))
         return bool(label.content) and pair is not None and pair.content != label.content
 
@@ -187,18 +187,17 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text without case, surplus blanks and composition of letters, in which people do not differ."""
+    """Return a query's text without differences of case, blanks and composition of letters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return True if two texts are a query that people would call the same."""
+    """Return True if two texts are the same query to people."""
     return query_key(one) == query_key(other)
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write the queries of a golden set, unless the file has them already; raises StoreError if it cannot be
-    written."""
+    """Write the queries of a golden set, unless the file has them already."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -241,12 +240,12 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random order.
+    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random
+    order.
 
     origin: more entries of the pool's description, such as `targets` and `collections` of the results.
 
-    Raises BadValue without pairs, and for an identifier with a tab or line end; StoreError if the files
-    cannot be written.
+    Raises BadValue without pairs, and for an identifier with a tab or line end.
     """
     sheet = folder / SHEET
     if not sheet.exists():

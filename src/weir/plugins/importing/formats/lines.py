@@ -453,11 +453,8 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield a ranking by score for each query of {query: {document: score}}, and Refused for a score that is no finite
-    number.
-
-    run: name of the run.
-    """
+    """Yield a ranking by score for each query of {query: {document: score}}, and Refused for a score that is
+    no finite number."""
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():

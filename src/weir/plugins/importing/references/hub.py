@@ -173,7 +173,6 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     """Return the files of one of a data set's collections.
 
     subset: a collection, or a split of the documents; "" if there is only one.
-    name: the data set, for errors.
 
     Raises BadValue for a missing or unknown subset, and for parts without documents and queries.
     """
@@ -263,9 +262,8 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     remembered, so that a name always means the same data.
 
     again: look up the present commit.
-    fetch: False raises DownloadError instead of importing.
-    Raises DownloadError if the hub cannot be reached or a checksum differs, BadValue or FormatError for other
-    data.
+    Raises DownloadError if the hub cannot be reached or importing is forbidden, or a checksum differs,
+    BadValue or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -376,7 +374,6 @@ def is_hub_folder(folder: Path) -> bool:
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
     """Import a local folder in the hub's layout, once, and return the collection; raises BadValue or FormatError.
 
-    subset: name of its configuration, "" for the only one.
     fetch: False raises DownloadError unless it was imported before.
     """
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))

@@ -23,14 +23,13 @@ _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, lar
 
 
 def home() -> Path:
-    """Return the folder in Weir's home that holds collections imported by reference."""
+    """Return the home folder of collections imported by reference."""
     return settings().home / "references"
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
     """Return the folder of a collection. If it is missing, one process imports it while others wait.
 
-    name: part of the folder's name.
     key: JSON of everything that decides the content.
     make: writes the folder, whole or not at all. None if importing is forbidden.
     Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and errors of `make`.
@@ -59,7 +58,7 @@ def not_materialized(name: object) -> DownloadError:
 def identity(path: Path) -> list[object]:
     """Return values that identify a file: name and hash, for a large file path, size and times.
 
-    Raises OSError, and FormatError for a device.
+    Raises FormatError for a device.
     """
     check_regular(path)
     stat = path.stat()

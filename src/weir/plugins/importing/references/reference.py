@@ -86,7 +86,7 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import of everything that a description names, documents included.
+    """Return the import that a description asks for.
 
     Raises FormatError for an invalid description, UnknownName for an unknown entry.
     """
@@ -134,7 +134,6 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
     """Return the collection of a reference, file or folder; None if it is in Weir's own layout.
 
-    again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
     Raises FormatError if nothing is there, DownloadError if it may not be downloaded, and the WeirErrors of
@@ -176,10 +175,8 @@ def birco(pickle: Path, to: Path) -> None:
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a file, or the files of a TOML description, imported once as a collection.
 
-    fetch: False raises DownloadError instead of importing.
-
     A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
-    an unreadable file or an open question.
+    an unreadable file or an open question, DownloadError if importing is forbidden.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
