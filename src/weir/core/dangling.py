@@ -39,10 +39,7 @@ class Dangling:
     """The probable cause, "" if none explains half of them."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with examples and the probable cause.
-
-        lack: clause that follows the number of documents, such as "that it does not have".
-        """
+        """Return a note with examples and the probable cause."""
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -89,8 +86,8 @@ def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
 
 
 def plain_name(name: str) -> str:
-    """Return an identifier without what a reader cannot see: blanks around it, signs of no width, and whether its
-    letters are composed."""
+    """Return an identifier without parts that a reader cannot see: blanks around it, signs of no width,
+    composition of letters."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
 
@@ -99,7 +96,7 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) of each name that is not known, but looks like a known one (`plain_name`)."""
+    """Return (name, known name) of each unknown name that looks like a known one (`plain_name`)."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]

@@ -173,8 +173,6 @@ def head_of(path: Path) -> bytes:
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
     """Return the format of an existing file, by its name, else by its first bytes.
 
-    head: its first bytes, if already read.
-
     Raises FormatError if it cannot be read or has an unknown format.
     """
     head = head_of(path) if head is None else head
@@ -244,10 +242,7 @@ def refuse_foreign(path: Path, head: bytes) -> None:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is an object with nuggets; False if it cannot be read.
-
-    head: the file's first bytes, if already read.
-    """
+    """Return True if a file's first line is an object with nuggets; False if it cannot be read."""
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -282,7 +277,6 @@ def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
     """Return the first line of a text table, split at its separator.
 
     tabs: the separator is the tab; otherwise the line decides.
-    head: the file's first bytes, if already read.
 
     Raises FormatError if lines end in carriage returns without line feeds.
     """
@@ -354,7 +348,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 def kind_of_file(path: Path) -> Kind:
     """Return "run" or "qrels", by column names, the number of TREC columns, or fractions in JSON (a run).
 
-    Raises FormatError if undecided, or if the file cannot be read.
+    Raises FormatError if undecided.
     """
     form = format_of(path, "run")
     if form.name == "trec":
@@ -781,8 +775,7 @@ _QUOTING = 'quotation marks around whole cells, those inside doubled, as in "say
 def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (last line number, cells) of each record below the header; no cells for an empty line.
 
-    Raises FormatError for invalid quoting, too long cells or lines, an unquoted lone carriage return, and
-    damage.
+    Raises FormatError for damage.
     """
     number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
     record = list[str]()  # its lines
@@ -834,12 +827,11 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 
 
 def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (last line number, cells) of each record below the header; no cells for an empty line.
+    """Yield the records of `_table_records`, with decimal points in the columns of numbers.
 
     columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
 
-    Raises FormatError for invalid quoting, too long cells or lines, damage, and a column with commas and
-    points.
+    Raises FormatError also for a column with commas and points.
     """
     records = _table_records(path, separator)
     return decimal_points(path, records, columns) if separator == SEMICOLON else records

@@ -96,8 +96,6 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 def parse_block(block: bytes, first: int, name: object) -> Records:
     """Return the JSON objects of complete lines without blank ones; raises FormatError for any other line.
 
-    first: number of the first line.
-
     Raises FormatError also for a repeated name in an object.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
@@ -380,7 +378,7 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     """Return {query: {document: number}} from JSON or a pickle, also from a BIRCO test set.
 
     Lists are documents in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
-    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name in an object.
+    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name.
     """
     if is_pickle(path):
         rows: Any = read_pickle(path)
@@ -487,7 +485,7 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
 
     worth: size in bytes from which a file is large.
 
-    Its blocks raise OddJsonError for anything unusual, possibly after some blocks.
+    Its blocks raise OddJsonError for anything unusual.
     """
     try:
         size = path.stat().st_size

@@ -55,7 +55,8 @@ class CollectionPart:
     def open(self) -> BinaryIO:
         """Return a stream of the file's unpacked bytes.
 
-        Raises FormatError if it is missing, is no file, or lies in a damaged zip."""
+        Raises FormatError if it is missing, no file, or in a damaged zip.
+        """
         try:
             check_regular(self.path)
             if self.member:
