@@ -399,8 +399,7 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def without_documents(dataset: Dataset) -> Dataset:
-    """Return the dataset with `undocumented` set if it has no file of documents. Stored rankings can still be
-    scored."""
+    """Return the dataset with `undocumented` set if it has no file of documents."""
     return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
 
 

@@ -400,9 +400,7 @@ class Experiment:
         An interrupted call can be repeated, and processes may share a folder. Names, settings, judgments and
         packages are checked before anything runs.
 
-        on: address of a cluster, such as ray or ray://host:10001; None for this process.
-
-        Raises the WeirErrors of datasets and systems.
+        on: address of a cluster, such as ray or ray://host:10001.
         """
         return rows_with_groups([cell for cell in self.complete(at, watch, on=on) if cell.rows])
 
@@ -414,10 +412,7 @@ class Experiment:
 
         share: begin with these cells, then help with the others; cells that another process is still making
             are left out.
-        on: address of a cluster that completes the grid, such as ray or ray://host:10001; None for this
-            process.
-
-        Raises the WeirErrors of datasets and systems.
+        on: as for `execute`.
         """
         if is_address(at):
             raise BadValue(
@@ -539,11 +534,10 @@ class Experiment:
             )
 
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells of the grid (a system on a dataset each) in order, without running them; loads
-        datasets and checkpoints.
+        """Return the cells of the grid in order, without running them; loads datasets and checkpoints.
 
         at: results folder; None if nothing will be stored.
-        Raises UnknownName, BadValue, FormatError or DownloadError for a missing or invalid part.
+        Raises UnknownName, BadValue, FormatError or DownloadError for an invalid part.
         """
         self.refuse_empty()
         systems = self.parsed_systems()
