@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.kills import killed_when
 
 from weir.experiment.results import finished_cells
 
@@ -92,10 +92,8 @@ class Place:
         command = [sys.executable, "-m", "weir", "run", "-d", str(self.data), "-s", system, "-k", str(K)]
         command += ["-m", "nDCG@10", "-q", "-o", str(self.folder / "results")]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        while kill_after and self.asked().total() < kill_after:
-            time.sleep(0.005)
         if kill_after:
-            process.send_signal(signal.SIGKILL)
+            killed_when(process, lambda: self.asked().total() >= kill_after)
         said = process.communicate(timeout=300)[1]
         assert kill_after or process.returncode == 0, said
 

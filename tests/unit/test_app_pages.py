@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("starlette", reason="needs the `app` extra")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
@@ -32,7 +35,9 @@ from weir.plugins.app import folder as folder_module
 from weir.plugins.app.choices import _split, systems_text
 from weir.plugins.app.folder import Folder
 from weir.plugins.app.pages import PARTS, WORDS
+from weir.plugins.app.queries_page import QueryRow
 from weir.plugins.app.server import Access, address, application, csrf_of
+from weir.plugins.importing.merge import made_id
 
 TOKEN = "t" * 32
 SYSTEMS = ("bm25", 'bm25("lucene-multifield")', "rrf(bm25, rm3)", "rm3")
@@ -232,6 +237,23 @@ def test_the_verdict_on_two_systems_is_that_of_compare_and_notes_are_of_the_meas
         )  # fmt: skip
         other = "R@100" if measure == "nDCG@10" else "nDCG@10"
         assert not [one for one in value["sentences"] if f"{other}: " in one]
+
+
+@given(st.text(min_size=1), st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True))
+def test_an_identifier_that_was_made_of_the_text_is_not_shown_beside_it(text, other):
+    shown = [
+        QueryRow(name, text, (), 0.0, "", 0.0, ()).identifier for name in (made_id(text, "query"), other)
+    ]
+    assert shown == ["", "" if other == text else other]
+
+
+def test_the_command_that_adds_a_system_is_of_the_results_collection_depth_and_measures(page, results):
+    before = contents(results)
+    for collection in ("brook-facts", "mine"):
+        command = shlex.split(looked(page, "c", collection)["adds"])
+        command[command.index("-s") + 1] = "rm3"  # is there, so that the command finds it
+        assert main([*command[1:], "-q"]) == 0
+    assert contents(results) == before
 
 
 def test_parts_of_a_list_follow_one_another(page, monkeypatch):

@@ -1,4 +1,4 @@
-"""The six questions on the page: what the folder alone answers is what the commands say; else the command is named."""
+"""The questions on the page: what the folder alone answers is what the commands say; else the command is named."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def test_all_questions_are_listed_and_each_has_a_page_that_writes_nothing(page, 
     before = contents(results.parent)
     listed = read(page, "c", "mine", "questions")["questions"]
     assert [one["name"] for one in listed] == [one.name for one in QUESTIONS]
-    assert len(listed) == 6
     for one in listed:
         for collection in ("mine", "brook-facts"):
             value = answered(page, collection, one["name"])
@@ -61,7 +60,8 @@ def test_all_questions_are_listed_and_each_has_a_page_that_writes_nothing(page, 
             assert "style=" not in html
     assert contents(results.parent) == before
     assert page.get("/c/mine/questions/why").status_code == 404
-    assert page.get("/c/mine/questions/fitness?change=a").status_code == 400
+    for wrong in ("fitness?change=a", "fitness?change=0", "gate?max_drop=-1", "decided?max_drop=nan"):
+        assert page.get(f"/c/mine/questions/{wrong}").status_code == 400
 
 
 def test_a_funnel_is_that_of_the_command(page, results):  # noqa: F811 - the fixtures
@@ -73,6 +73,20 @@ def test_a_funnel_is_that_of_the_command(page, results):  # noqa: F811 - the fix
     lost = [lost["query"] for stage in of_page["stages"] for lost in stage["losses"]]
     assert lost
     assert f'href="{address("c", "brook-facts", "q", lost[0])}"' in html
+
+
+@pytest.mark.parametrize("drop", ["0", "0.03", "0.9"])
+@pytest.mark.parametrize("systems", [("bm25", "rm3"), ("rm3", "bm25")], ids="-".join)
+def test_a_gate_is_that_of_the_command(page, results, systems, drop):  # noqa: F811 - the fixtures
+    folders = rankings(results, *systems)
+    expected = weir.gate(*folders, measures="nDCG@10", max_drop=float(drop))
+    value = answered(page, "brook-facts", "gate", systems=",".join(systems), max_drop=drop)
+    [found] = value["found"]
+    assert found["results"] == json_value(expected.items)
+    assert found["notes"] == json_value(expected.notes())
+    assert shlex.split(value["command"])[2:] == [*map(str, folders), "-m", "nDCG@10", "--max-drop", drop]
+    for query, text in value["texts"].items():
+        assert weir.load("brook-facts").queries[query].startswith(text.rstrip("…"))
 
 
 def test_a_look_is_the_first_look_of_the_command(page, results, tmp_path):  # noqa: F811 - the fixtures

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.kills import killed_when
 from tests.unit.brooklet import write_collection
 from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
@@ -264,10 +263,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
         f"Command({place.line!r}, version='1', batch=2, workers=2).index(CORPUS).search(queries(texts), 5)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
-    while len(place.asked()) < 100:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed_when(process, lambda: len(place.asked()) >= 100)
     texts = [f"slow {n}" for n in range(300)]
     run, facts = place.search(texts)
     assert run == expected(texts, 5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.kills import killed_when
 from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
 from tests.unit.model_servers import running
 from tests.unit.search_servers import ElasticHandler, ElasticManners, Refused, elastic_serving
@@ -454,15 +454,8 @@ def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
     ]
     command += ["-o", str(tmp_path / "out")]
 
-    def killed_when(reached) -> None:
-        process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 60
-        while not reached():
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    def run_killed_when(reached) -> None:
+        killed_when(subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL), reached)
         time.sleep(1.0)  # the server answers what it was asked before
 
     def kept() -> list[str]:
@@ -471,11 +464,11 @@ def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
         return [json.loads(line)["value"]["asked"]["text"] for line in lines]
 
     manners.seconds = 0.1
-    killed_when(lambda: len(manners.put) >= 3000)
+    run_killed_when(lambda: len(manners.put) >= 3000)
     there = len(manners.put)
     assert 3000 <= there < 6000
     manners.seconds = 0.05
-    killed_when(lambda: len(kept()) >= 5)
+    run_killed_when(lambda: len(kept()) >= 5)
     [index] = manners.indexes.values()
     assert len(index.documents) == 6000
     assert index.writes == sum(manners.put.values()) == 6000  # nothing twice

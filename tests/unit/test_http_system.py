@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import weir
+from tests.kills import killed_when
 from tests.unit import search_servers as ss
 from tests.unit.brooklet import write_collection
 from tests.unit.model_servers import changed, cut, hang, reset
@@ -373,10 +373,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
             f"Http({file!r}, version='1').index(CORPUS).search(queries(texts), 5)\n"
         )
         process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-        while sum(manners.asked.values()) < 150:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        killed_when(process, lambda: sum(manners.asked.values()) >= 150)
         time.sleep(0.2)
         searcher = Http(file, version="1").index(CORPUS)
         assert searcher.search(queries(texts), 5).to_dict() == expected(texts, 5)

@@ -18,6 +18,7 @@ from tests.unit.cells import MANIFEST, write_cell
 from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
+from weir.core.scores import Note
 from weir.errors import BadValue, FormatError
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
@@ -365,6 +366,12 @@ def depths_said(qrels, first, second):
         for note in system_notes(scores)
         if "whole rankings" in note.text or "deeper than" in note.text
     ]
+
+
+def test_a_note_that_begins_with_a_name_does_not_say_it_twice():
+    note = Note("before: 3 of 3 queries are known by their texts")
+    assert note.about("before") == note
+    assert note.about("baseline").text == f"baseline: {note.text}"
 
 
 def test_a_cell_records_whether_it_found_every_relevant_document(tmp_path):

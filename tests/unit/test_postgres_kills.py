@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.kills import killed_when
 from tests.unit.brooklet import write_collection
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -35,17 +35,6 @@ def started(tmp_path: Path, system: str, collection: Path) -> subprocess.Popen[b
     return subprocess.Popen(
         [*command, "-o", str(tmp_path / "out"), "-q"], env=os.environ, stdout=subprocess.DEVNULL
     )
-
-
-def killed_when(process: subprocess.Popen[bytes], reached) -> None:
-    """Kill -9 as soon as that is so."""
-    until = time.monotonic() + 60
-    while not reached():
-        assert process.poll() is None, "it ended too early"
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
 
 
 def test_indexing_goes_on_where_it_was_killed(shop, shop_system, tmp_path):

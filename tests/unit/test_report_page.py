@@ -59,6 +59,17 @@ def page(browser, address):
     assert said == []
 
 
+def sized(page, width: int) -> None:
+    """Give the page a width, and open the sections that a telephone folds."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate(
+        """async () => {
+          await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+          document.querySelectorAll('.weir-fold[aria-expanded=false]').forEach(button => button.click());
+        }"""
+    )
+
+
 def rows(page) -> list[str]:
     return page.locator(".weir-row span:first-child").all_inner_texts()
 
@@ -120,7 +131,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing_serious(page, theme):
         if one["impact"] in ("serious", "critical")
     ] == []
     for width in (360, 390, 768, 905, 1024, 1440, 3840):
-        page.set_viewport_size({"width": width, "height": 900})
+        sized(page, width)
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width
         plots = page.locator("#leaderboard .weir-board:visible tbody .weir-strip").first
         assert plots.bounding_box()["width"] >= min(width - 48, 1080) / 3
@@ -131,7 +142,7 @@ def test_nothing_sticks_out_and_axe_finds_nothing_serious(page, theme):
 
 
 def test_what_is_wider_than_its_frame_says_so(page):
-    page.set_viewport_size({"width": 360, "height": 900})
+    sized(page, 360)
     wide = "all => all.filter(f => f.offsetParent).map(f => [f.scrollWidth > f.clientWidth + 1, getComputedStyle(f, '::before').content != 'none'])"
     page.wait_for_selector(".weir-more")
     found = page.locator("section .weir-frame:visible").evaluate_all(wide)
@@ -139,6 +150,34 @@ def test_what_is_wider_than_its_frame_says_so(page):
     assert all(scrolls == said for scrolls, said in found)
     worst = page.locator("#audit .weir-question p")  # the telling part is whole at every width
     assert min(worst.evaluate_all("all => all.map(p => p.getBoundingClientRect().width)")) >= 300
+
+
+def test_a_telephone_shows_titles_that_open_and_paper_shows_all(browser, address):
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = browser.new_page(viewport={"width": 390, "height": 900})
+    opened.goto(f"{address}#cost")
+    shown = [
+        one.get_attribute("id")
+        for one in opened.locator("main>section").all()
+        if one.locator("p, figure").first.is_visible()
+    ]
+    assert shown == ["short", "leaderboard", "collections", "cost"]
+    named = opened.locator("#cost h2 button")
+    assert named.bounding_box()["y"] < 120
+    named.press("Enter")
+    assert named.get_attribute("aria-expanded") == "false"
+    assert opened.evaluate("document.documentElement.scrollHeight") < 5 * 900
+    assert [one["id"] for one in Axe().run(opened).response["violations"] if one["impact"] != "minor"] == []
+    opened.locator(".weir-top").get_by_role("link", name="Time").click()
+    opened.locator("#cost figure").first.wait_for()
+    opened.set_viewport_size({"width": 800, "height": 900})
+    opened.wait_for_function("() => !document.querySelector('.weir-fold, .weir-folded')")
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.locator("#cost.weir-folded").wait_for()
+    opened.emulate_media(media="print")
+    assert opened.locator("#cost .weir-lead").is_visible()
+    opened.close()
 
 
 def test_it_is_whole_without_javascript(browser, address):
@@ -179,7 +218,7 @@ def test_every_page_of_a_leaderboard_fits_a_telephone(browser, site):  # noqa: F
     assert len(pages) > 4
     opened = browser.new_page()
     for width in (360, 768):
-        opened.set_viewport_size({"width": width, "height": 900})
+        sized(opened, width)
         for one in pages:
             opened.goto(one.as_uri())
             assert opened.evaluate("document.scrollingElement.scrollWidth") <= width, one
@@ -231,7 +270,7 @@ def test_nothing_is_wider_than_its_box_and_no_texts_meet(browser, request, which
     opened.goto(request.getfixturevalue(which))
     for theme, width in zip(("light", "dark") * 5, WIDTHS, strict=False):
         opened.emulate_media(color_scheme=theme)
-        opened.set_viewport_size({"width": width, "height": 900})
+        sized(opened, width)
         opened.wait_for_timeout(50)  # the frames are told of their new size
         assert opened.evaluate("document.scrollingElement.scrollWidth") <= width
         assert (
@@ -299,7 +338,7 @@ MEETING = """() => {
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1024, 1440])
 def test_documents_stand_side_by_side(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
+    sized(page, width)
     page.get_by_label("Collection", exact=True).select_option(label="brook-medical")
     page.locator(".weir-doc").first.wait_for()
     one, other = (page.locator(f".weir-pair > div:nth-child({n})").bounding_box() for n in (1, 2))
@@ -500,8 +539,9 @@ def test_no_text_of_a_figure_is_cut_where_inter_is_not_there(browser, results, w
 @pytest.mark.parametrize("width", [390, 768, 1024, 1440])
 @pytest.mark.parametrize("which", ["address", "large"])
 def test_charts_fill_the_page_and_cut_nothing(browser, request, which, width):
-    opened = browser.new_page(viewport={"width": width, "height": 900})
+    opened = browser.new_page()
     opened.goto(request.getfixturevalue(which))
+    sized(opened, width)
     assert texts_outside(opened) == []
     main = opened.locator("main").evaluate(
         "e => e.clientWidth - 2 * parseFloat(getComputedStyle(e).paddingLeft)"
@@ -609,8 +649,9 @@ def test_a_column_that_nothing_fills_is_left_out(tmp_path):
 @pytest.mark.parametrize("width", [360, 390])
 @pytest.mark.parametrize("which", ["address", "large"])
 def test_names_of_systems_stand_below_one_another_on_a_telephone(browser, request, which, width):
-    opened = browser.new_page(viewport={"width": width, "height": 900})
+    opened = browser.new_page()
     opened.goto(request.getfixturevalue(which))
+    sized(opened, width)
     places = opened.locator(".weir-leaders:visible tbody th").evaluate_all(
         "all => all.map(c => Math.round(c.getBoundingClientRect().left))"
     )

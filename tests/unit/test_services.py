@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kills import killed_when
 from weir.errors import ServiceError, StoreError, StoreWarning
 from weir.files.network import KeptConnection
 from weir.services import answers
@@ -206,10 +206,7 @@ def test_a_killed_process_loses_no_answer_and_repeats_no_request(tmp_path, home)
     command = [sys.executable, "-c", script, str(log)]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root)
-    while not log.exists() or log.read_text().count("\n") < 150:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed_when(process, lambda: log.exists() and log.read_text().count("\n") >= 150)
     before = Counter(log.read_text().split())
     subprocess.run(command, cwd=root, check=True)
     asked_of = Counter(log.read_text().split())

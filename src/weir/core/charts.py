@@ -1,7 +1,6 @@
 """Charts as values, without a drawing library, and their SVG for a page, a notebook or a paper.
 
 A system keeps its colour and mark in all charts; its mark is filled if it is separable from the baseline.
-Sources of the rules: docs/decisions/019-report.md.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ class SystemNumbers:
         """Return the number of a system's colour and mark: 0 for bm25, then 1 and more; UNCOLOURED for an
         unknown system.
 
-        With more systems than colours, the systems whose labels have the fewest settings get one.
+        With more systems than colours, those whose labels have the fewest settings get one.
         """
         return self._numbers.get(name, UNCOLOURED)
 
@@ -299,7 +298,7 @@ class Look:
     def stroke(self, name: str, width: float, dash: str = "") -> str:
         """Return the attributes of a line in a named colour.
 
-        dash: lengths of dashes and gaps, as in SVG; "" for a solid line.
+        dash: lengths of dashes and gaps, as in SVG.
         """
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
@@ -640,10 +639,7 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval on its own axis as SVG for a table cell; for None only the axis.
-
-    axis: name to print at the axis.
-    """
+    """Return an interval on its own axis as SVG for a table cell; for None only the axis."""
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -989,10 +985,7 @@ def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple
 def _point_labels(
     chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
 ) -> tuple[list[str], list[str]]:
-    """Return (labels of points, names that are too long for a label and get a number instead).
-
-    taken: boxes that labels avoid; labels and lines to them are added.
-    """
+    """Return (labels of points, names that are too long for a label and get a number instead)."""
     left, top, _, bottom = plane.box
     named, listed = list[str](), list[str]()
     room = width > 400 or len(chart.points) <= len(LIGHT)
@@ -1076,7 +1069,7 @@ def _place(
 ) -> _Box:
     """Return the nearest box for a mark's label that covers none of `taken`, or else as little as possible.
 
-    lines: lines to avoid; covering a pixel of them counts as 1.5 pixels of distance.
+    lines: covering a pixel of these counts as 1.5 pixels of distance.
     """
     marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
     begin = max(room[0], min(x + 8, room[2] - wide))

@@ -1,4 +1,4 @@
-"""All colours: of systems, of charts and pages in both themes, of verdicts in terminals and on pages."""
+"""All colours: of systems, charts and pages in both themes, and of verdicts."""
 
 from __future__ import annotations
 

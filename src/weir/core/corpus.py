@@ -143,16 +143,17 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the searchable text of the documents with these numbers, joined from `fields` such as "title text".
+        """Return the searchable text of the documents with these numbers, joined from `fields` such as "title
+        text".
 
-        Raises UnknownName for a field that no document has.
+        Raises as `view`.
         """
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
         """Yield (number of the first document, searchable texts) in blocks of about `size` bytes.
 
-        fields: names of fields between blanks, such as "title text".
+        fields: as for `view`.
         """
         ends = self.text.lengths()
         ends.cumsum(out=ends)

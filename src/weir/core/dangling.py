@@ -16,6 +16,7 @@ from weir.core.strings import Ids
 
 EXAMPLES = 3
 """Documents that a note names."""
+_BEYOND_ASCII = 128
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?E[+-]?\d+")
 _MONTH = r"(jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
 _DATE = re.compile(
@@ -38,10 +39,7 @@ class Dangling:
     """The probable cause, "" if none explains half of them."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with examples and the probable cause.
-
-        lack: clause that follows the number of documents, such as "that it does not have".
-        """
+        """Return a note with examples and the probable cause."""
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -88,8 +86,8 @@ def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
 
 
 def plain_name(name: str) -> str:
-    """Return an identifier without what a reader cannot see: blanks around it, signs of no width, and whether its
-    letters are composed."""
+    """Return an identifier without parts that a reader cannot see: blanks around it, signs of no width,
+    composition of letters."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
 
@@ -98,10 +96,20 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) of each name that is not known, but looks like a known one (`plain_name`)."""
+    """Return (name, known name) of each unknown name that looks like a known one (`plain_name`)."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
+
+
+def composed_otherwise(known: Ids) -> Ids:
+    """Return the identifiers that differ from known ones in how letters are composed alone (Unicode NFC and NFD)."""
+    strings = known.strings
+    if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
+        return Ids.of([])
+    names = (name for name in known.tolist() if not name.isascii())
+    forms = dict.fromkeys(unicodedata.normalize(kind, name) for name in names for kind in ("NFC", "NFD"))
+    return Ids.of([form for form, code in zip(forms, known.codes(list(forms)), strict=True) if code < 0])
 
 
 def _probable_cause(names: list[str], docs: Ids) -> str:

@@ -60,7 +60,7 @@ def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
     """Return the columns of a value as a data frame of pandas, polars or arrow.
 
-    Raises UnknownName for another library, MissingExtra if it is not installed.
+    Raises UnknownName for another library.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)

@@ -71,8 +71,7 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return documents and grades of a query, given as a mapping, relevant documents (grade 1), (document,
-    grade) pairs or a Series.
+    """Return documents and grades of a query, given in a form of `scores_of_ranking`; documents alone have grade 1.
 
     Raises BadValue for other types and for a document with two grades.
     """

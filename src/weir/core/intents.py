@@ -121,10 +121,7 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a nugget bank.
-
-        Raises FormatError for other content.
-        """
+        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a nugget bank."""
         return READ_INTENTS(path)
 
     @checked

@@ -177,7 +177,7 @@ class Judged:
         return self._count(self.ideal > 0)
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return the mask of rows whose document is in the top k with a grade above 0, bool[n]; None: any rank."""
+        """Return the mask of rows whose document is in the top k with a grade above 0, bool[n]."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -330,7 +330,7 @@ class _Columns:
 def _translation(here: Ids, there: Ids) -> Int32:
     """Return the number in `there` of each identifier of `here`, or -1.
 
-    A last -1 is added, so that the number of an unknown identifier, -1, gives -1.
+    A last -1 is the number of an unknown identifier.
     """
     numbers = np.full(len(here) + 1, -1, np.int32)
     if here.index is None:
@@ -355,8 +355,8 @@ class JudgedIntents:
     def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
         """Return (intent, rank) of each relevant document in the top k, int32[n] each, by intent then rank.
 
-        Intents of all queries; ranks from 1. A document stands under each intent that it is relevant to.
-        k: None for any rank.
+        Ranks count from 1, intents over all queries; a document stands under each intent that it is relevant
+        to.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -413,10 +413,7 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with intents added, and each document's best grade over the intents.
-
-    joined: the run joined with `qrels.numbered`.
-    """
+    """Return a join with intents added, and each document's best grade over the intents."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]
@@ -427,7 +424,7 @@ def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
 def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:
     """Return the rank at which the greedy ideal ranking takes each document, int32[D]; 0 beyond k.
 
-    wants: bool[intents, D], True if the document is relevant to the intent.
+    wants: bool[intents, D], True if relevant.
     """
     order = np.argsort(tie)
     wants = wants[:, order]

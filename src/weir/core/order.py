@@ -136,7 +136,7 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
     """Return (first row, end) of each group of rows with equal scores, int64[groups] each.
 
-    ptr: int64[Q + 1], row offsets of the queries; rows must be in result order.
+    ptr: int64[Q + 1], row offsets of the queries. Rows must be in result order.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -147,10 +147,7 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q].
-
-    ptr: int64[Q + 1], row offsets of the queries.
-    """
+    """Return the number of tied rows of each query, int32[Q]."""
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
@@ -159,7 +156,7 @@ def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
     """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
 
-    ptr: int64[Q + 1], row offsets of the queries; rows must be in result order.
+    Rows must be in result order.
     """
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
@@ -169,10 +166,7 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return True for each query whose last rows are tied, bool[Q].
-
-    ptr: int64[Q + 1], row offsets of the queries.
-    """
+    """Return True for each query whose last rows are tied, bool[Q]."""
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
@@ -196,17 +190,14 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """Return the rank from 1 of each row within its query, int64[n].
-
-    ptr: int64[Q + 1], row offsets of the queries.
-    """
+    """Return the rank from 1 of each row within its query, int64[n]."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
     """Return (rows in groups whose scores are equal as 32-bit floats but not as doubles, group of each row).
 
-    ptr: int64[Q + 1], row offsets of the queries; rows must be in order "trec".
+    Rows must be in order "trec".
     """
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
@@ -222,8 +213,7 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
     """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
-    ptr: cuts between the queries of a run in order "trec".
-    close: rows and groups from `close_as_floats`.
+    ptr, close: row offsets of the queries in order "trec", and the result of `close_as_floats`.
     documents: identifiers of the rows in `close`.
     """
     row, group = close

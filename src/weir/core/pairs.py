@@ -25,7 +25,7 @@ class HoldsPairs(Protocol):
 
     @property
     def doc(self) -> Int32:
-        """The document of each row, int32[n], as its number in `docs`; -1 if its identifier is not known."""
+        """The number of each row's document in `docs`, int32[n]; -1 if unknown."""
         ...
 
     def query_of_row(self) -> Int32:

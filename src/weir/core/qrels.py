@@ -98,10 +98,7 @@ class Beside(Protocol):
         ...
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules joined with a run, as measures read them (`Judged.beside`).
-
-        queries: identifiers that number the queries.
-        """
+        """Return the rules joined with a run, as measures read them (`Judged.beside`)."""
         ...
 
 

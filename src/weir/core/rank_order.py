@@ -162,10 +162,7 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each.
-
-    cuts: int64[rankings + 1], first row of each ranking, and the end.
-    """
+    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each."""
     begins, ends = cuts[:-1], cuts[1:] - 1
     first, second, last = score[begins], score[np.minimum(begins + 1, ends)], score[ends]
     if not (first <= second).any():  # as in most runs
@@ -178,10 +175,9 @@ def counts_of_block(
 ) -> OrderCounts:
     """Return the counts of `order_counts`, with one block of a file's rankings added.
 
-    cuts: int64[rankings + 1], first row of each ranking, none of them empty, and the end.
-    score: float64[rows].
+    cuts, score: as for `order_counts`.
     ranks: function that returns the ranks of the first n rows, called only if ranks can change the counts.
-    before: counts of the earlier blocks, None for the first block.
+    before: counts of the earlier blocks.
 
     If no score rises, only the ranks of a file's first HEAD_ROWS are read.
     """

@@ -13,10 +13,7 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as text in brackets; "[-]" without bounds.
-
-    shown: function that returns a bound as text.
-    """
+    """Return an interval as text in brackets; "[-]" without bounds."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"
@@ -148,9 +145,5 @@ def times(count: int) -> str:
 
 
 def part_of(count: int, total: int, nouns: str, one: str, more: str) -> str:
-    """Return a phrase such as "1 of 5 documents is" or "2 of 5 documents are".
-
-    nouns: the plural of what is counted.
-    one, more: the verb.
-    """
+    """Return a phrase such as "1 of 5 documents is" or "2 of 5 documents are"."""
     return f"{count:,} of {total:,} {nouns} {one_or_more(count, one, more)}"

@@ -98,8 +98,6 @@ class Run:
     ) -> Run:
         """Return a run from aligned columns, in any order, of query numbers, document numbers and scores.
 
-        named: the run's name and rule for ties.
-
         Raises BadRanking for a repeated document or a score that is not finite.
         """
         named = named or Named()
@@ -217,8 +215,7 @@ class Run:
 
         parents: {passage: document}, or the separator before the passage number, as in "d1#3".
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and identifiers
-        not read.
+        Raises BadValue for a passage without a document and a separator that no identifier has.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -254,8 +251,8 @@ class Run:
     def allowed(self, queries: Queries) -> Run:
         """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
 
-        Rankings of other queries are kept. Raises BadValue for filters that are still to be evaluated on documents,
-        and if document identifiers were not read.
+        Rankings of other queries are kept. Raises BadValue for filters that are still to be evaluated on
+        documents.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -268,24 +265,16 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query.
-
-        Raises BadValue if document identifiers were not read.
-        """
+        """Return the run without the documents listed for each query; raises BadValue as `without_self`."""
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query; an empty list keeps all.
-
-        Raises BadValue if document identifiers were not read.
-        """
+        """Return the run with only the documents listed for each query; an empty list keeps all; raises
+        BadValue as `without_self`."""
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks permit.
-
-        Raises BadValue if document identifiers were not read.
-        """
+        """Return the run with only the documents that the masks permit; raises BadValue as `without_self`."""
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))

@@ -49,7 +49,7 @@ class Note:
 
     def about(self, name: str) -> Note:
         """Return the same note about a named system or collection."""
-        return replace(self, text=f"{name}: {self.text}")
+        return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
 # Labels by a model, and the scores by people's labels alone.
@@ -492,14 +492,13 @@ class GroupedScores(Mapping[str, Scores]):
         return GROUP_NOTES(self)
 
     def plot(self) -> Plot:
-        """Return a chart for each measure, with a row for each group; raises BadValue if no mean is known."""
+        """Return a chart for each measure, with a row for each group."""
         return PLOT_SCORES(self)
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each query of each group: group, query, and the value of each
-        measure."""
+        """Return {column: values}, a row for each query of each group."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -568,8 +567,7 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each query of each collection: dataset, query, and the value of
-        each measure."""
+        """Return {column: values}, a row for each query of each collection."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -53,10 +53,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that a text means: by full name, else by title, short name, or path of stored
-    rankings.
-
-    titles: {name of a system: title}; "" for none.
+    """Return the systems that a text means: by full name, else by title, short name, or path of stored rankings.
 
     A path may lack its first folders, as "BM25.trec.gz".
     """

@@ -32,8 +32,7 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets run from 0 to `total` without decreasing. Compiled loops do not check this
-    themselves."""
+    """Return True if offsets run from 0 to `total` without decreasing. Compiled loops do not check this."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
@@ -114,7 +113,7 @@ def hash_strings(
 ) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    Equal on every machine and to `weir.kernels.lines.hash_bytes`. Hashes may collide: compare the bytes.
+    Equal on every machine and to `weir.kernels.lines.hash_bytes`. Hashes may collide.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
@@ -399,10 +398,7 @@ class Ids:
         return code
 
     def code(self, name: object, of: str) -> int:
-        """Return the number of an identifier; raises UnknownName.
-
-        of: its kind in the message, such as "query of this run".
-        """
+        """Return the number of an identifier; raises UnknownName."""
         code = int(self.codes([str(name)])[0])
         if code < 0:
             raise UnknownName(of, str(name), self[:_SUGGESTED])

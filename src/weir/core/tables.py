@@ -117,11 +117,8 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return rows of cells for a terminal: text, * for the best, triangles for verdicts, letters of
-        groups, `more`.
-
-        colour: return styled cells.
-        """
+        """Return rows of cells for a terminal, styled with `colour`: text, * for the best, triangles for
+        verdicts, letters of groups."""
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -303,7 +300,7 @@ def table_of(
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
     """Return the first ten rows of aligned columns as a table.
 
-    count: number of all rows, which a sentence below states.
+    A sentence below states the number of all rows, `count`.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [

@@ -65,7 +65,7 @@ def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
     """Return groups of rows whose texts are equal in every column.
 
-    form: maps a text to the form that is compared, by default the text itself. Empty texts count.
+    form: maps a text to the form that is compared. Empty texts count.
     """
     # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)

@@ -49,8 +49,7 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """Return the collection that a name refers to, imported if needed; None for a collection in Weir's own
-    layout.
+    """Return the collection that a name refers to, imported if needed; None for a collection in Weir's own layout.
 
     name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
         hub.

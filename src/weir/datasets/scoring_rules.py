@@ -110,19 +110,13 @@ class ScoringRules:
 
     def ranked(self, run: Run) -> Run:
         """Return the run as it is scored: without documents that a query may not have and without dropped
-        self-matches.
-
-        Raises BadValue if that needs document ids that were not read.
-        """
+        self-matches."""
         if self.queries is not None:
             run = run.by_identifier(self.queries).allowed(self.queries)
         return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Return a run file joined with judgments by these conventions.
-
-        Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
-        """
+        """Return a run file joined with judgments by these conventions."""
         return join_run(run, qrels, conventions, self.queries)
 
 
@@ -130,7 +124,7 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
     """Return (judgments, collection) for a value given as judgments, which may be a collection.
 
     The name of a collection, or a Dataset, gives both, unless `collection` is given. Judgments are then a
-    file's path, or Qrels from an archive. Other values are returned as they are. Raises the errors of `load`.
+    file's path, or Qrels from an archive. Other values are returned as they are.
     """
     if isinstance(qrels, (str, os.PathLike)):
         if not names_collection(qrels):

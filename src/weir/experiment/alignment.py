@@ -185,7 +185,7 @@ def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tup
     """Return the systems, best weighted mean first, each with a 95% bootstrap interval over the collections.
 
     scores: {(system, True for one's own): float64[collections]}.
-    weights: weights of the collections, which sum to 1.
+    weights: of the collections, which sum to 1.
     """
     # A resample draws as many collections with replacement and normalises their weights again.
     rng = np.random.default_rng(SEED)

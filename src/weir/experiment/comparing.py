@@ -122,9 +122,7 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons of systems on each dataset and, if there are several, across datasets.
-
-    cells: {(dataset, system): scores by query}.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores by query}.
 
     [] if each dataset has a single query. Raises BadValue if no dataset has two systems, UnknownName for a
     measure that none has.
@@ -299,8 +297,7 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """Return {unit: its score tables} for a comparison across datasets; {} for fewer than two units.
 
-    A unit is a dataset or a complete group of datasets. Only systems that all datasets have are in the
-    tables.
+    A unit is as in `unit_names`. Only systems that all datasets have are in the tables.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
@@ -335,7 +332,7 @@ def diff_files(
     rules: conventions, and the collection whose texts are shown.
     top: number of largest gains, and of largest losses, to list.
 
-    Raises the WeirErrors of reading and measuring, BadValue for a run that answers no judged query.
+    Raises BadValue for a run that answers no judged query.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
@@ -353,10 +350,7 @@ def diff_runs(
 ) -> QueryDifferences:
     """Return the comparison of two named runs query by query.
 
-    rules: conventions, and the collection whose texts are shown.
-    top: number of largest gains, and of largest losses, to list.
-
-    Raises BadValue for a run that answers no judged query.
+    rules, top: as for `diff_files`. Raises BadValue for a run that answers no judged query.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -392,8 +386,8 @@ def diff_cells(
     """Return the comparison of two results query by query, each given by its folder.
 
     measure: by default the first that both have.
-    collection: provides documents and texts, by default as recorded.
-    top: number of largest gains, and of largest losses, to list.
+    collection: provides documents and texts.
+    top: as for `diff_files`.
 
     Raises FormatError for a folder that is no finished result; BadValue for different collections, no common
     measure, or different judgments without their collection.
@@ -555,9 +549,7 @@ def system_of(
 ) -> SystemScores:
     """Return the scores of the single system in a results folder, or of a run with judgments, for a baseline.
 
-    measures: by default nDCG@10.
-
-    Raises BadValue for several systems or missing judgments.
+    Other arguments are those of `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
@@ -584,8 +576,6 @@ def scores_of_files(
     """Return (scores of run files by name, a sentence on each file that is no ranking of these judgments).
 
     measures: by default nDCG@10, R@100 and Judged@10.
-
-    Raises the WeirErrors of reading and measuring, for a run file only if fewer than two remain.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))

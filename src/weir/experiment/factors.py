@@ -315,8 +315,7 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
     """Return {dataset: pairs of systems whose differing setting cannot change the result}.
 
-    Their rankings have the same key, or they sent a language model the same prompts and returned the same
-    rankings.
+    Their rankings have the same key, or the same prompts were sent and the same rankings returned.
     """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
@@ -393,13 +392,11 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all
-    have.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
 
     scores: {(dataset, system): scores by query}.
 
-    A complete group, such as cqadupstack, counts as one collection beside others. Raises BadValue if the
-    names of systems form no grid, or for levels with the same results, UnknownName for a factor or measure.
+    A complete group, such as cqadupstack, counts as one collection. Raises as `study_cells`.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []

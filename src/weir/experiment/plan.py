@@ -125,7 +125,7 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
     """Return (number of candidates given to a re-ranker, number that it scores), int64[queries] each.
 
-    Candidates of a pool or a stored run are counted. Other first stages are assumed to find all permitted
+    Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
     documents.
     """
     first, queries, corpus = system.first, dataset.queries, dataset.corpus
@@ -813,10 +813,7 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, and the price of the machines.
-
-    machine_price: dollars for an hour of a machine.
-    """
+    """Return a note on a grid's time on a cluster, and the price of the machines."""
 
     def total_time(seconds: Sequence[float]) -> float:
         ends = [0.0] * capacity.cells

@@ -308,8 +308,7 @@ def _reported_by_counts(
 
     A collection under another name is recognised by its counts.
 
-    grades: {grade: number of judgments of the split}.
-    documents: None if not known, as of a folder with only judgments.
+    documents: None if not known.
     """
     known = reported(dataset, split)
     if not grades or any(known.dataset == one.dataset for one in _scores()):

@@ -102,12 +102,10 @@ def reproduce(
     nearest: bool = False,
     systems: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should
-    reproduce.
+    """Return checks of all finished results and complete groups against the scores that they should reproduce.
 
     model: compare the only system with this published model instead, given by its name or by words that only
         its name has.
-    decimals: most decimals to compare.
     nearest: add the three nearest published scores of other systems.
 
     A result that differs is scored again by the publisher's rules if its collection is on this machine.
@@ -235,7 +233,7 @@ class Rescored:
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
         """Return True if a published score lies between the means of the worst and the best order of ties.
 
-        decimals: most decimals to compare, None for the printed ones.
+        decimals: None for the printed ones.
         """
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
@@ -246,7 +244,7 @@ class Rescored:
     def tied_cut(self, measure: Measure) -> str:
         """Return the note on documents of equal score that were cut off at rank k; "" without any.
 
-        Also "" if the index was searched again for these documents, or if the collection is not on this machine.
+        Also "" if the index was searched for these documents, or the collection is not on this machine.
         """
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
@@ -270,8 +268,6 @@ def birco_of_files(
 ) -> tuple[list[BircoScore], list[str], list[str]]:
     """Return (scores of each run file, remarks on the judgments, reasons for files left out).
 
-    called: name of the judgments.
-
     Raises BadValue or the WeirErrors of reading if no file remains.
     """
     names = dict(zip(runs, names_of_runs(runs), strict=True))
@@ -287,7 +283,6 @@ def birco_of_cells(
     """Return (scores of each result, remarks on judgments and on results left out for not ranking whole pools).
 
     collections: present places of collections, as NAME=PATH or PATH.
-    fetch: download collections that are not on this machine.
 
     Raises BadValue if no result remains, StoreError for changed rankings, and the WeirErrors of loading.
     """

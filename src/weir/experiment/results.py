@@ -564,10 +564,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
 
 def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results in order, a sentence for each record that cannot be read, and for each collection
-    whose rankings no judgments have scored).
-
-    datasets: collections that sentences are about, () for all.
-    """
+    whose rankings no judgments have scored)."""
     groups, damaged = _by_folder(root)
     cells = _finished(root, groups)
     scored = {(cell.dataset, cell.system) for cell in cells}
@@ -690,10 +687,7 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a result's collection from its recorded path; None unless it is there with the same judgments.
-
-    fetch: allow its download; otherwise nothing is written.
-    """
+    """Return a result's collection from its recorded path; None unless it is there with the same judgments."""
     where = recorded_place(cell)
     if not where:
         return None
@@ -714,7 +708,7 @@ def with_collections(
     """Return pairs of a result and its collection, and sentences on results left out.
 
     by: groups of queries; collections are only loaded if it names a column.
-    collections: present places of collections, as NAME=PATH or PATH.
+    collections: as NAME=PATH or PATH.
 
     Results without their collection on this machine are left out, unless all are without it. Raises
     UnknownName or BadValue for a wrong place, and the WeirErrors of loading.
@@ -747,10 +741,7 @@ def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
     """Return a result's collection from the given places, else from its recorded path; None unless its
-    judgments are the same.
-
-    places: {recorded name: present place}.
-    """
+    judgments are the same."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -820,10 +811,7 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
 def _cells_in(
     folder: Path, scores: Sequence[Path] | None = None, records: dict[Path, Record | None] | None = None
 ) -> list[ResultCell]:
-    """Return the results (cells) of the rankings in a folder, one for each set of judgments that scored them.
-
-    records: {folder: record} read so far; more are added.
-    """
+    """Return the results (cells) of the rankings in a folder, one for each set of judgments that scored them."""
     records = {} if records is None else records
     stages = tuple(_stages(folder, records, set()))
     if not stages:
@@ -1124,10 +1112,7 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on how many candidates a re-ranker left unscored.
-
-    bound: words before the number, such as "at least ".
-    """
+    """Return a sentence on how many candidates a re-ranker left unscored."""
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
@@ -1153,8 +1138,6 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
     """Return the means over each complete group of datasets with the same k, by system and measure.
-
-    cells: one result for each dataset and system.
 
     [] if no group is complete.
     """
@@ -1182,10 +1165,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with scores of results, on their provenance, rankings and judgments.
-
-    measures: the measures that are shown, by default all.
-    """
+    """Return the notes to print with scores of results, on their provenance, rankings and judgments."""
     scored = {row.measure for cell in cells for row in cell.rows}
     shown = scored.intersection(measures) or scored
     rows = [row for cell in cells for row in cell.named_rows() if row.measure in shown]

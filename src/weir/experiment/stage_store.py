@@ -516,8 +516,7 @@ class StageCache:
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Return (run, facts for the record, measured time and memory) of a search for all queries.
 
-        A costly system without a version, whose answers may vary, is searched once at the grid's largest
-        depth and cut at k.
+        A costly system without a version is searched once, at the grid's largest depth, and cut at k.
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
@@ -622,10 +621,7 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth} of the systems without a version, which a grid searches only once.
-
-    Systems that are parts of others count too.
-    """
+    """Return {folder name: largest depth} of the systems without a version, which a grid searches only once."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:

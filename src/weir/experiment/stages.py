@@ -277,7 +277,7 @@ class Stage:
     def found(self, root: Path) -> tuple[Path, Record] | None:
         """Return (folder, record) of the stage below `root`; None if there is none.
 
-        Looks for the key, not the name. An engine that is not installed here matches any.
+        Looks for the key; an engine that is not installed here matches any.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines

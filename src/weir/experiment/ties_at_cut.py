@@ -35,7 +35,6 @@ def tied_beyond(cell: ResultCell) -> int | None:
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
     """Return the note on documents of equal score that are cut off at a result's k.
 
-    run: its stored rankings, in which ties are counted if they are not recorded.
     searched: the documents beyond k were searched again.
 
     None without such documents, and if the measure's cut-off is smaller.

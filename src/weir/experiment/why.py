@@ -279,7 +279,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 def without_copies(run: Run, corpus: Corpus) -> Run:
     """Return the run without copies (title and text) of a query's better ranked documents.
 
-    Documents outside the corpus are kept. Raises BadValue if document identifiers were not read.
+    Raises BadValue if document identifiers were not read.
     """
     run.refuse_nameless()
     at = corpus.ids.codes(run.docs.strings)

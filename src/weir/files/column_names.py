@@ -44,7 +44,7 @@ class FieldNames:
     def ids(self, *roles: str) -> frozenset[str]:
         """Return the names of these roles that can only mean an identifier, by default of every role.
 
-        These are names of the first tier, and for documents also of the second, such as `sku` in catalogues.
+        These are names of the first tier, and for documents also of the second, such as `sku`.
         """
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
@@ -279,7 +279,7 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
 def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> None:
     """Warn (LossWarning) of columns that are not read; a column without a name is not mentioned.
 
-    sheet: the table is a judging sheet, whose texts are not mentioned either.
+    sheet: the table is a judging sheet, whose texts are not mentioned.
     """
     known = {fold(name) for name in SHEET_HEAD} if sheet else set[str]()
     if unread := [name for name in names if name.strip() and fold(name) not in known]:

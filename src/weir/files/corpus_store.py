@@ -444,11 +444,11 @@ def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
     """Return the opened store of a documents file; it is built if it is missing or the file has changed.
 
-    beside: put the store next to the file if possible.
+    beside: as for `open_corpus`.
     read_only: write nothing; without a store, hold the documents in memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no
-    collection, StoreError if the store cannot be written, or is damaged and its source is gone.
+    collection, StoreError if the store is damaged and its source is gone.
     """
     if read_only:
         store = _undamaged_store(part, beside) or _in_memory(part)
@@ -706,10 +706,7 @@ def _index(
 
 
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
-    """Rebuild, with the same bytes, a store that was found damaged while in use.
-
-    Raises StoreError if nothing may be written (part is None) or the source has changed.
-    """
+    """Rebuild, with the same bytes, a store that was found damaged while in use."""
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
     if not _is_up_to_date(place, about, part, read_only=True):

@@ -68,7 +68,7 @@ def extract(archive: Path, to: Path) -> None:
     """Unpack a zip atomically into a folder; a single top folder becomes `to` itself.
 
     Raises FormatError for a damaged zip, unsafe or repeated members, more than 10,000 members or 200 times
-    the archive's size; StoreError if the folder cannot be written or the disk is too full.
+    the archive's size; StoreError if the disk is too full.
     """
     try:
         with zipfile.ZipFile(archive) as source:
@@ -227,11 +227,10 @@ def download(
 
     checksum: expected hash, in a form of `checksum_of`. A file with another checksum is removed.
     size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
-    progress: called with (bytes so far, total bytes or None).
     patience: limits of time and size, and when to try again.
 
     Received bytes stay in `<to>.part`, from which the next call resumes. Raises DownloadError with the reason
-    for each address, StoreError if the file cannot be written or the disk is too full.
+    for each address, StoreError if the disk is too full.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):

@@ -109,11 +109,10 @@ def _places(values: Sequence[object]) -> NDArray[np.float64]:
 
 
 def qrels_from(value: object) -> Qrels:
-    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a
-    path.
+    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
 
     Judgments have any form that `Qrels.of` takes. A frame needs columns for query, document and grade under
-    usual names (relevance, label ...) and may have `origin`; a path may have any format (docs/formats.md).
+    usual names (relevance, label ...) and may have `origin`; a path may have any format.
 
     Raises BadValue for other values, missing or ambiguous columns and grades that are not finite, FormatError
     for a bad file.

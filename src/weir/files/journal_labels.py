@@ -20,10 +20,7 @@ _MAGIC, _ID_AT = b"SQLite format 3\0", slice(68, 72)
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes.
-
-    head: the file's first bytes, if already read.
-    """
+    """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes."""
     if head is None:
         head = read_bytes(path, _ID_AT.stop) if path.is_file() else b""
     return head.startswith(_MAGIC) and head[_ID_AT] == APPLICATION_ID.to_bytes(4, "big")
@@ -47,10 +44,9 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return the judgments of `read_journal`, and the number of pairs on which judges differ without a
-    decision.
+    """Return the judgments of `read_journal`, and the number of pairs on which judges differ without a decision.
 
-    Raises FormatError for a damaged file and without judgments.
+    Raises as `read_journal`.
     """
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
@@ -61,7 +57,7 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 
     task: "judge" for first judgments, "again" for second ones by the same judge, {} without any.
 
-    Raises FormatError for a damaged file and without judgments.
+    Raises as `read_journal`.
     """
     sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
     rows = _rows(path, sql, task)

@@ -96,8 +96,6 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 def parse_block(block: bytes, first: int, name: object) -> Records:
     """Return the JSON objects of complete lines without blank ones; raises FormatError for any other line.
 
-    first: number of the first line.
-
     Raises FormatError also for a repeated name in an object.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
@@ -140,7 +138,7 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` if a name repeats."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -157,7 +155,7 @@ def _refuse_repeated(name: object, line: bytes, number: int) -> None:
         return FormatError(name, f"'{twice}' twice in one object", "each name once", number)
 
     try:
-        json.loads(line, object_pairs_hook=_once(refuse))
+        json.loads(line, object_pairs_hook=once(refuse))
     except (ValueError, RecursionError) as error:  # orjson reads what lies deeper
         raise _no_object(name, line, number, f" ({json_fault(error)})") from None
 
@@ -380,7 +378,7 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     """Return {query: {document: number}} from JSON or a pickle, also from a BIRCO test set.
 
     Lists are documents in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
-    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name in an object.
+    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name.
     """
     if is_pickle(path):
         rows: Any = read_pickle(path)
@@ -449,7 +447,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
 
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once(refuse), parse_constant=refuse_constant
+            data.decode("utf-8"), object_pairs_hook=once(refuse), parse_constant=refuse_constant
         )
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
@@ -487,7 +485,7 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
 
     worth: size in bytes from which a file is large.
 
-    Its blocks raise OddJsonError for anything unusual, possibly after some blocks.
+    Its blocks raise OddJsonError for anything unusual.
     """
     try:
         size = path.stat().st_size

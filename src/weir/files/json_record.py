@@ -18,19 +18,13 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold the parsed values of a JSON text.
-
-    remedy: a clause on how to need less.
-    """
+    """Raise BadValue, ending in `remedy`, if memory may not hold the parsed values of a JSON text."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold `values` JSON values and `size` bytes of text.
-
-    remedy: a clause on how to need less.
-    """
+    """Raise BadValue, ending in `remedy`, if memory may not hold `values` JSON values and `size` bytes of text."""
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 

@@ -105,7 +105,6 @@ Rule = Callable[[Owner | None], bool | None]
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
     """Try once to acquire a lease; return its number, or None if another process holds it.
 
-    place: the lease's folder in the store.
     rule: called with the owner of the latest lease, None without one; it returns whether the lease may be
         taken, None to let its age decide.
     """
@@ -123,10 +122,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Within the block, renew a lease regularly. At the end, delete it and earlier leases.
-
-    place, number: the lease's folder in the store, and its number.
-    """
+    """Within the block, renew a lease regularly. At the end, delete it and earlier leases."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -151,7 +147,6 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
     """Acquire a lease, hold it during the block, and release it.
 
-    place: the lease's folder in the store.
     waiting: called once with the owner if another process holds the lease.
     """
     told, pause = False, 0.05
@@ -231,7 +226,7 @@ class LeaseFolder:
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
     """Hold a file as a lock during the block, also between machines; yield True if it is held.
 
-    wait: wait until it is held; otherwise yield False if another process holds it.
+    wait: otherwise yield False if another process holds it.
 
     The lock of a killed process is free at once on its machine, and elsewhere when its lease expires. Raises
     StoreError if the files cannot be created.
@@ -275,8 +270,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the files of a lock left by a killed process; a held lock stays. Raises StoreError if they
-    cannot be removed."""
+    """Remove the files of a lock left by a killed process; a held lock stays; raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass

@@ -102,10 +102,7 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return True for each text that differs from the one before, bool[n]; the first is True.
-
-    start, length: text i is buf[start[i] : start[i] + length[i]].
-    """
+    """Return True for each text that differs from the one before, bool[n]; the first is True."""
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -563,8 +560,8 @@ def row_arrays(room: int) -> RowArrays:
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
     """Return (rows of a scan, index of the first row without a finite score or -1).
 
-    n, segments, slows: how many rows, segments and slowly parsed scores the arrays hold.
-    Raises LongIdentifierError.
+    n, segments, slows: how many rows, segments and slowly parsed scores there are. Raises
+        LongIdentifierError.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -761,7 +758,7 @@ class TableChunk:
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """Return these rows as a RankingBlock, with identifiers hashed by `engine`.
 
-        place: function that returns where a row stands in the file, for messages.
+        place: function that returns where a row, numbered from 0, stands in the file, for messages.
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -775,10 +772,7 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield a table's rows as blocks of whole rankings; a single block if `whole`.
-
-    place: function that returns where a row, numbered from 0, stands in the file, for messages.
-    """
+    """Yield a table's rows as blocks of whole rankings; a single block if `whole`."""
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS
     for chunk in chunks:

@@ -49,10 +49,9 @@ def read_groups(path: Path) -> QueryGroups:
 
 
 def read_weights(path: Path) -> QueryWeights:
-    """Return the weight of each query in a file, plain or compressed; comments (#) and a header are skipped.
+    """Return the weight of each query in a file, read as by `read_groups`.
 
-    Raises FormatError for another number of columns, a query with two weights, a weight not above 0, and a
-    file without queries.
+    Raises FormatError also for a weight not above 0.
     """
     groups = read_groups(path)
     texts = [groups.labels[code] for code in groups.group.tolist()]

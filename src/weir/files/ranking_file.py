@@ -58,7 +58,7 @@ class RankingFile:
     def places(self) -> tuple[Ids, Int64]:
         """(queries with a ranking, in file order; offsets of their first lines and of the end, int64[queries + 1]).
 
-        A few lines of each ranking are read, once. Raises FormatError for a file of another form.
+        A few lines of each ranking are read, once.
         """
         with self._opened() as file:
             if not self.path.stat().st_size:

@@ -95,7 +95,6 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
     """Return the figures that BIRCO's program prints for a ranking, to the last digit, beside properly
     computed measures.
 
-    dataset, system: names in the rows, by default "" and the run's name.
     Raises BadValue unless the run ranks exactly the judged documents of each query, since BIRCO's program
     then fails.
     """

@@ -160,10 +160,7 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a note that says whether the model's labels were used, and how they agree.
-
-        joined: the run joined with `qrels`.
-        """
+        """Return the scores with a note that says whether the model's labels were used, and how they agree."""
         left_out = ""
         if self.left_out:
             left_out = f"; {count(self.left_out)} queries that it alone judged are left out"

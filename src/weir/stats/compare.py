@@ -124,16 +124,13 @@ def usual_correction(test: str, by_group: bool = False) -> str:
     """Return a test's default correction: "holm", or "bh" on groups of queries unless the test is familywise.
 
     test: a name in TESTS; by group, raises UnknownName for another.
-    by_group: for comparisons on groups of queries.
+    by_group: for groups of queries.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
     """Raise BadValue for a correction of p-values that already hold for all pairs together, such as Tukey's.
-
-    test: a name in TESTS.
-    correct: a name in CORRECTIONS.
 
     With a margin a correction is allowed, since it then corrects the tests of equivalence.
     """
@@ -204,8 +201,8 @@ class ComparisonMethod:
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
         """Return the tests that are corrected together.
 
-        systems: number of systems, all of whose pairs a familywise test covers by itself.
-        alike: number of tests with a true difference of the same size.
+        alike: number of tests with a true difference of the same size. A familywise test covers all pairs of
+            `systems` by itself.
         """
         if TESTS.get(self.test).familywise:
             return Family(systems * (systems - 1) // 2, 1, "none")
@@ -435,7 +432,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
 
     least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
 
-    Raises BadValue also for fewer than two systems, and for values that the measure cannot have.
+    Raises BadValue also for fewer than two systems.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -485,8 +482,7 @@ def compared(
 ) -> Comparison:
     """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
 
-    p-values are corrected for the number of these pairs. Raises UnknownName if the baseline is not in the
-    table.
+    p-values are corrected for the number of pairs. Raises UnknownName for an unknown baseline.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -498,7 +494,7 @@ def compared_together(
 
     baseline: compare only with this system; by default all pairs.
 
-    Raises UnknownName if the baseline is not in a table.
+    Raises UnknownName for an unknown baseline.
     """
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
@@ -742,7 +738,6 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
     """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of a
     difference.
 
-    p, same: p-values of the difference and of equivalence.
     way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
     if not way:
@@ -826,11 +821,11 @@ def compared_across(
 ) -> Comparison:
     """Return the comparison of systems over the means of several datasets.
 
-    datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+    datasets: as for `across`.
     each: comparisons with the baseline on single datasets, if already made. With a baseline, the result also
         counts the datasets on which each system is better or worse.
 
-    Raises BadValue for fewer than two datasets, or if systems or measure differ.
+    Raises BadValue as `across`.
     """
     comparison = compared(across(datasets, name), baseline, method)
     if baseline is None:
@@ -868,10 +863,10 @@ def verdicts_across(
 ) -> dict[tuple[str, str], Verdict]:
     """Return the verdict of each ordered pair of systems over the datasets that both have.
 
-    datasets: {dataset: its table, or the tables of its parts}.
+    datasets: as for `across`.
 
-    A single dataset is compared on its queries, several on their means. Of several datasets, a pair needs two
-    in common, or it is left out.
+    A single dataset is compared on its queries, several on their means; a pair without two in common is left
+    out.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -978,8 +973,7 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if the interval of a pair excludes 0 without a verdict of better or worse, or includes it
-    with one."""
+    """Return True if a pair's interval and its verdict (better, worse or neither) do not agree on 0."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
@@ -988,7 +982,7 @@ def disagrees(pair: Pair) -> bool:
 def rank_text(standing: Standing, to: str = "-") -> str:
     """Return a rank, or a range of ranks, as text.
 
-    to: text between the two ranks of a range, and the result if there is no rank.
+    to: between the two ranks, and the result without a rank.
     """
     if standing.best is None:
         return to
@@ -1140,7 +1134,6 @@ def compare_tables(
     """Return, for each comparison, a table of systems and a table of the verdicts on pairs.
 
     long: list all pairs; else of more than six systems only those with the best.
-    explain: add how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)
     tables = []

@@ -78,7 +78,7 @@ def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
     from earlier data.
 
     shift: the true effect (noncentrality), in units of the earlier estimate of the standard deviation.
-    df, before: degrees of freedom, possibly fractional, of the test's estimate and of the earlier one.
+    df, before: degrees of freedom, possibly fractional, of the test's estimate and the earlier one.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)

@@ -205,7 +205,7 @@ def variance_shares(
     """Return the sums of squares of collections, queries, factors, interactions and the residual, with their
     shares.
 
-    parts: float64[systems, queries] for each collection, systems in the order of a `FactorialDesign`.
+    parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
     """
     # Generalised eta squared is an effect's sum of squares over its own plus those of collections, queries and
     # the residual (Olejnik and Algina 2003). p-values deal the levels of a factor at random within each query,
@@ -255,7 +255,6 @@ def randomised_p(
 ) -> float:
     """Return the p-value of an effect from permuting its factors' levels at random within each query.
 
-    values: float64[systems, queries].
     shape: number of levels of each factor.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
@@ -345,13 +344,13 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over several collections of equal weight, each the mean of its parts.
+    """Return the effects of a design's factors over several collections of equal weight, each the mean of its
+    parts.
 
-    chosen: names of the factors to estimate, by default all.
+    chosen: as for `factor_study`.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels on collections
-    instead of queries. Raises BadValue for systems in another order, and for a test or interval that does not
-    apply to effects.
+    instead of queries. Raises BadValue as `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

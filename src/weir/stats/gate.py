@@ -173,73 +173,75 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
     """
     # All must pass, so each is tested at the full level (intersection-union: Berger 1982); with Holm 1979 at
     # most 1 candidate in 20 fails anything if nothing dropped, at a confidence of 0.95.
-    tested = []  # before p-values are adjusted and verdicts decided
-    for group, table in cases:
-        before, after = table.values
-        way = direction(table.measure)
-        if not way:
-            raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
-        d = way * (after - before)
-        if within_unit(table.measure) and rules.allowed(table.measure) >= 1:
-            drop = f"{rules.allowed(table.measure):g}"
-            raise BadValue(
-                f"no drop of {table.measure} exceeds {drop}: every candidate passes; allow less than 1"
-            )
-        least = fewest(2 * rules.confidence - 1) if rules.interval != "t" else 2
-        if 1 < len(d) < least and not is_never(table.measure):
-            where = f"{table.dataset}, {group}" if group else table.dataset
-            found = f"{len(d)} queries, on which its bound would not hold; take t"
-            raise BadValue(f"{where}: an interval of {rules.interval} needs {least} queries; found {found}")
-        if len(d) < 2 and not group and not is_never(table.measure):
-            raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
-        assert table.queries is not None
-        low = p = deviation = math.nan
-        noise = noise_of(rules.noise, table.measure)
-        if is_never(table.measure):
-            d = -after  # whatever the baseline did, a failure of the candidate is one
-        elif len(d) > 1:
-            low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
-            p, deviation = t_tail(-d), deviation_of(d)
-            if noise is not None:
-                low = np.fmin(low, noise.bound(d, rules.confidence))
-                p = max(p, noise.tail(-d))
-            low = -1.0 if within_unit(table.measure) and low < -1 else float(low)
-        worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
-        broken = tuple(
-            QueryDifference(table.queries[q], float(before[q]), float(after[q]))
-            for q in worst[d[worst] < 0].tolist()
-        )
-        means = [averaged(exact_mean(row), table.geometric) for row in (before, after)]
-        difference = exact_mean(after - before) + 0.0
-        tested.append(
-            Gate(
-                *(table.dataset, group, table.measure, len(d), means[0], means[1]),
-                *(difference, way * low, rules.allowed(table.measure), rules.confidence, p, 0),
-                "undecided",
-                *(deviation, int(np.count_nonzero(d < 0)), broken, table.left_out, table.geometric),
-                noise=0.0 if noise is None else math.sqrt(noise.variance),
-            )
-        )
+    tested = [_tested(group, table, rules) for group, table in cases]
     p_of = np.array([one.p for one in tested])
     corrected, tests = adjusted(p_of, CORRECTION), int(np.count_nonzero(~np.isnan(p_of)))
-    decided = []
-    for one, value in zip(tested, corrected.tolist(), strict=True):
-        verdict: GateVerdict = "undecided"
-        if is_never(one.measure):
-            decided.append(replace(one, tests=tests, max_drop=0.0, verdict="fail" if one.lost else "pass"))
-            continue
-        # No bound, as all queries changed equally: the change itself passes or fails, if so many queries would seldom
-        # agree by chance.
-        if math.isnan(one.low):
-            certain = one.within and 0.5**one.queries <= 1 - one.confidence
-        else:
-            certain = direction(one.measure) * one.low >= -one.max_drop - _ROUNDING
-        if certain:
-            verdict = "pass"
-        elif not one.within and value <= 1 - one.confidence:
-            verdict = "fail"
-        decided.append(replace(one, p=value, tests=tests, verdict=verdict))
-    return decided
+    return [_decided(one, p, tests) for one, p in zip(tested, corrected.tolist(), strict=True)]
+
+
+def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
+    """Return an undecided gate, with its bound and its p-value before correction."""
+    before, after = table.values
+    way = direction(table.measure)
+    if not way:
+        raise BadValue(f"{no_direction_note([table.measure])[0]}; gate another measure")
+    d = way * (after - before)
+    if within_unit(table.measure) and rules.allowed(table.measure) >= 1:
+        drop = f"{rules.allowed(table.measure):g}"
+        raise BadValue(
+            f"no drop of {table.measure} exceeds {drop}: every candidate passes; allow less than 1"
+        )
+    least = fewest(2 * rules.confidence - 1) if rules.interval != "t" else 2
+    if 1 < len(d) < least and not is_never(table.measure):
+        where = f"{table.dataset}, {group}" if group else table.dataset
+        found = f"{len(d)} queries, on which its bound would not hold; take t"
+        raise BadValue(f"{where}: an interval of {rules.interval} needs {least} queries; found {found}")
+    if len(d) < 2 and not group and not is_never(table.measure):
+        raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
+    assert table.queries is not None
+    low = p = deviation = math.nan
+    noise = noise_of(rules.noise, table.measure)
+    if is_never(table.measure):
+        d = -after  # whatever the baseline did, a failure of the candidate is one
+    elif len(d) > 1:
+        low = float(bounds(d[None], rules.interval, 2 * rules.confidence - 1)[0, 0])
+        p, deviation = t_tail(-d), deviation_of(d)
+        if noise is not None:
+            low = np.fmin(low, noise.bound(d, rules.confidence))
+            p = max(p, noise.tail(-d))
+        low = -1.0 if within_unit(table.measure) and low < -1 else float(low)
+    worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
+    broken = tuple(
+        QueryDifference(table.queries[q], float(before[q]), float(after[q]))
+        for q in worst[d[worst] < 0].tolist()
+    )
+    means = [averaged(exact_mean(row), table.geometric) for row in (before, after)]
+    difference = exact_mean(after - before) + 0.0
+    return Gate(
+        *(table.dataset, group, table.measure, len(d), means[0], means[1]),
+        *(difference, way * low, rules.allowed(table.measure), rules.confidence, p, 0),
+        "undecided",
+        *(deviation, int(np.count_nonzero(d < 0)), broken, table.left_out, table.geometric),
+        noise=0.0 if noise is None else math.sqrt(noise.variance),
+    )
+
+
+def _decided(gate: Gate, p: float, tests: int) -> Gate:
+    """Return a gate with its verdict by the corrected p-value."""
+    if is_never(gate.measure):
+        return replace(gate, tests=tests, max_drop=0.0, verdict="fail" if gate.lost else "pass")
+    # No bound, as all queries changed equally: the change itself passes or fails, if so many queries would seldom
+    # agree by chance.
+    if math.isnan(gate.low):
+        certain = gate.within and 0.5**gate.queries <= 1 - gate.confidence
+    else:
+        certain = direction(gate.measure) * gate.low >= -gate.max_drop - _ROUNDING
+    verdict: GateVerdict = "undecided"
+    if certain:
+        verdict = "pass"
+    elif not gate.within and p <= 1 - gate.confidence:
+        verdict = "fail"
+    return replace(gate, p=p, tests=tests, verdict=verdict)
 
 
 # Tables.

@@ -46,11 +46,8 @@ class LabelPairs:
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """Return how much each pair would add to a measure that sums over documents if it had these grades,
-        float64[pairs].
-
-        grades: float64[pairs].
-        """
+        """Return how much each pair would add to a measure that sums over documents, by these grades,
+        float64[pairs] each."""
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -275,7 +272,7 @@ STATISTICS: dict[str, Statistic] = {
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
     """Return the agreement of two raters, with intervals from resampled queries.
 
-    Raises BadValue if no pair has two labels, or for more than MOST_LABELS distinct grades.
+    Raises BadValue as `label_tables`.
     """
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
@@ -308,8 +305,7 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
     """Yield the sum over resampled queries, RESAMPLES times.
 
-    by_query: arrays whose first axis is queries.
-    least: smallest number of queries, by default `fewest`. For fewer, nothing is yielded.
+    least: smallest number of queries, by default `fewest`; for fewer nothing is yielded.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
@@ -363,7 +359,7 @@ class ManyRaters:
 def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     """Return the agreement of several raters as a group.
 
-    Raises BadValue for fewer than two raters, if no pair has two labels, or for more than MOST_LABELS grades.
+    Raises BadValue for fewer than two raters, and as `label_tables`.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")

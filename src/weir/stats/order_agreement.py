@@ -94,10 +94,8 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Return Spearman's rank correlation with average ranks, -1 to 1; NaN if one vector is constant.
-
-    Raises BadValue for different lengths.
-    """
+    """Return Spearman's rank correlation with average ranks, -1 to 1; NaN if one vector is constant; raises
+    as `kendall_tau`."""
     # Spearman 1904; equals scipy.stats.spearmanr.
     _check_alike(a, b)
     centred = []
@@ -119,7 +117,6 @@ def order_interval(
 ) -> tuple[float, float]:
     """Return the 95% interval of a statistic of two orders of systems; NaN if it is undefined.
 
-    resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie

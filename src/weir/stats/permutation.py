@@ -54,8 +54,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for rows whose bootstrap-shift test has a p-value below `level`, by an approximation that
-    draws nothing, bool[rows]."""
+    """Return True for rows whose bootstrap-shift test has a p-value below `level`, approximately and without
+    draws, bool[rows]."""
     # Quantile of a mean over samples drawn with replacement, as in `rejected_by_signs`.
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]

@@ -183,9 +183,8 @@ def reach(
     """Return the smallest adjusted p-value that a test can give.
 
     test: a name in TESTS.
-    units: number of queries or datasets.
-    family: the tests that are corrected together, which are assumed to have their smallest p-values too.
-    beside: smallest p-values of tests in other tables that are corrected together with these.
+    family: the tests corrected together, which are assumed to have their smallest p-values too.
+    beside: smallest p-values in other tables that are corrected together with these.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -268,11 +267,9 @@ def detectable(
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
     infinity.
 
-    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
-    test: "permutation", "t" or "bootstrap-shift".
+    deviation, kurtosis, test: as for `power`.
 
-    Raises BadValue for fewer than two queries, a negative deviation, a wanted power not between alpha and 1,
-    or a test of unknown power.
+    Raises BadValue as `power`, and for a wanted power not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
@@ -290,9 +287,8 @@ def queries_needed(
 ) -> int | None:
     """Return the number of queries (2 to ten million) that find a true difference with probability `wanted`.
 
-    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
-    test: "permutation", "t" or "bootstrap-shift".
-    pilot: number of queries that the deviation was estimated from; None for as many as are needed.
+    deviation, kurtosis, test: as for `power`.
+    pilot: number of queries that the deviation was estimated from; by default as many as are needed.
 
     None if more are needed. Raises BadValue for a difference of 0 and other numbers out of range.
     """
@@ -520,10 +516,7 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries or datasets can show no difference, and how many would.
-
-    units, unit: number and name, such as 5 "queries".
-    """
+    """Return a sentence on why so few queries or datasets can show no difference, and how many would."""
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"
     if reach.fewest is not None:

@@ -116,8 +116,7 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
     """Return (maximum-likelihood strengths, largest first, ""), or ((), reason why there are none).
 
-    A tie is half a win of each. Intervals are from sums over queries, as judgments of a query may depend on
-    each other.
+    A tie is half a win of each. Intervals are over queries, as judgments of a query may depend on each other.
     """
     # Bradley and Terry 1952. They are finite where nobody, alone or with others, has won or lost all comparisons
     # with the rest (Ford 1957). Intervals: the sandwich of Huber 1967 with a sum for each query, Student's t.

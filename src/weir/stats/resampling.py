@@ -86,7 +86,7 @@ def resampled_counts(
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[rows, queries].
 
     cells: approximate block size; the samples do not depend on it.
-    Each block reuses the memory of the block before. Each call changes the generator's later results (it
+    Each block reuses the memory of the one before, and each call changes the generator's later results (it
     spawns).
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
@@ -196,10 +196,7 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure with its interval (`mean_bounds`), geometric if values are logarithms.
-
-    Raises BadValue for a level outside 0..1.
-    """
+    """Return the mean of each measure with its interval (`mean_bounds`), geometric if values are logarithms."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -236,13 +233,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return bounds of the mean of `values` by `mean_bounds`, ignoring NaN.
-
-    generator: by default seeded with SEED.
-    unit: True if values lie within 0..1.
-
-    Raises BadValue for a level outside 0..1.
-    """
+    """Return bounds of the mean of `values` by `mean_bounds`, whose arguments these are, ignoring NaN."""
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
@@ -253,14 +244,12 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
-    ratios.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two ratios.
 
     parts: (numerator, denominator) by query, float64[queries] each.
-    less: the same for a ratio to subtract.
+    less: a ratio to subtract.
 
     Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
-    Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -311,7 +300,6 @@ def mean_bounds(
     """Return bounds of a mean over parts, where each part counts by the mean of its values, float64[rows, 2].
 
     parts: float64[rows, queries] each, without NaN.
-    generator: by default seeded with SEED.
     unit: bool[rows], True if a row's means lie within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
@@ -374,8 +362,7 @@ def few_bounds(
 ) -> tuple[float, float]:
     """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
 
-    parts: float64[queries] each.
-    geometric: values are logarithms, and each part's mean is exponentiated.
+    parts, level, unit, geometric: as for `mean_bounds`, of one row.
 
     NaN without variance.
     """
@@ -555,7 +542,6 @@ def simultaneous_bounds(
     """Return bounds of each row's weighted sum of means that hold for all rows together, float64[rows, 2].
 
     parts: float64[rows, queries] for each collection, two or more queries.
-    weights: one for each collection.
     """
     # A bound is as many standard errors off as the largest deviation of any row reaches with probability
     # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
@@ -587,9 +573,7 @@ def simultaneous_bounds(
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
     """Return bounds of the mean over datasets, which are resampled as well, that hold for all systems together.
 
-    parts: parts of each dataset, float64[systems, queries], whose means are averaged.
-
-    Returns float64[systems, 2].
+    parts: of each dataset, float64[systems, queries]. Returns float64[systems, 2].
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

@@ -1,4 +1,4 @@
-"""The noise of systems that answer otherwise when they are asked again, and tests that allow for it."""
+"""The noise of systems that answer differently each time, and tests that allow for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RunNoise:
     def error(self, differences: Float64) -> tuple[float, float]:
         """Return the standard error of the mean difference of two noisy systems, and its degrees of freedom.
 
-        differences: float64[n], n at least 2, from one run of each system.
+        differences: float64[n], n at least 2.
         """
         # Both systems are taken to be as noisy as the one that was asked again (Satterthwaite 1946). Noise that differs
         # from query to query is counted twice, as differences vary with it: the error is rather too large.

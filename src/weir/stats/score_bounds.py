@@ -108,7 +108,7 @@ def score_bounds(
 ) -> dict[str, ScoreBounds]:
     """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any top k.
 
-    highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
+    highest: as for `Unjudged.of`.
 
     Raises BadValue for a measure of unknown bounds or without a cut-off of at most MOST_RANKS.
     """
@@ -162,8 +162,8 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return (nDCG's numerator from judged documents, float64[queries]; discount factor at the rank of each
-    unjudged document, float64[documents], 0 below the cut-off)."""
+    """Return (numerator of nDCG from judged documents, float64[queries]; discount of each unjudged document,
+    float64[documents], 0 below the cut-off)."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -187,8 +187,7 @@ def most_above(
     """Return the largest difference of two runs' nDCG, over all possible judgments, of each query,
     float64[queries].
 
-    over, under: results of `discounted` for the two runs. Zeros for `under` give the largest score of one
-        run.
+    over, under: results of `discounted`. Zeros for `under` give the largest score of one run.
     """
     # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
     # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *

@@ -203,8 +203,7 @@ def _judged_notes(
     """Return a note if less than 90% of the first 10 documents of a system are judged.
 
     rates: judged share by system, "" for a single one.
-    compared: the rates are of the same queries.
-    answered_alone: the rates leave out unanswered queries.
+    compared, answered_alone: the rates are of the same queries; they leave out unanswered ones.
     """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
@@ -271,7 +270,6 @@ def scored(
 ) -> Scores:
     """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
-    join: function that joins the ranking with judgments by conventions.
     gate: given if a model's labels are among the judgments.
     """
     judged = join(judgments, conventions)
@@ -313,7 +311,6 @@ def noted(
     """Return the scores with notes on grades, measure names, unjudged rankings, unreached cut-offs and ties
     of 32-bit scores.
 
-    judged: the run joined with `qrels`.
     qrels: None if all grades are whole and of unknown origin.
     """
     remarks = [] if qrels is None else grade_notes(qrels, measures)
@@ -376,9 +373,7 @@ def reaches(measure: Measure, k: int) -> bool:
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
     """Return a note that rankings are cut at rank k among documents of equal score, and what to do.
 
-    queries: number of rankings cut so.
-    known: documents beyond the cut are known to have the same score.
-    searched: documents beyond the cut were searched and are scored too.
+    known, searched: documents beyond the cut are known to have the same score; they are scored too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
@@ -494,8 +489,7 @@ def _tie_notes(
 ) -> list[Note]:
     """Return at most one note, on ties: the means whose printed digits depend on the order of tied documents.
 
-    tied: share of the documents returned that are tied; a large share is noted even if no printed digit
-        changes.
+    tied: share of the documents returned that are tied; a large share is noted anyway.
     """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}
@@ -547,11 +541,7 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: the mean over all queries that count and its 95% interval.
-
-    scores: as `weir.evaluate` returns them.
-    dataset, system: the names in the rows.
-    """
+    """Return a row for each measure: the mean over all queries that count and its 95% interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))

@@ -10,7 +10,7 @@ from weir.core.run import Run
 from weir.core.subject import Subject
 from weir.experiment.results import ResultCell
 from weir.plugins.app.folder import Results
-from weir.plugins.app.try_page import answered
+from weir.plugins.app.try_page import search_typed
 
 
 def golden_subject(
@@ -41,6 +41,6 @@ def _answered(results: Results, cell: ResultCell, text: str) -> tuple[tuple[tupl
         return tuple(stored), ""
     depth = cell.depth
     found, _, failure = results.kept.get(
-        ("typed", cell.folder, depth, text), lambda: answered(results, cell, text, False, depth)
+        ("typed", cell.folder, depth, text), lambda: search_typed(results, cell, text, False, depth)
     )
     return found, failure

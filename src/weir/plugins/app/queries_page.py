@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +20,7 @@ from weir.core.subject import Subject
 from weir.core.tables import excerpt
 from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
+from weir.experiment.experiment import DEPTH
 from weir.experiment.results import ResultCell
 from weir.files.layouts import left_out
 from weir.measures import parse_measure
@@ -25,6 +28,7 @@ from weir.measures.measure import direction
 from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
 from weir.plugins.app.folder import Results, scored_by
 from weir.plugins.app.server import Page, Visit
+from weir.plugins.report.sections import name_given
 from weir.stats.compare import Comparison, Pair
 from weir.stats.query_differences import WORDS, query_differences
 
@@ -58,6 +62,14 @@ class QueryRow:
     """Smallest share of judged documents among the first ten; NaN if unknown or not yet computed."""
     howlers: tuple[tuple[str, str], ...]
     """(short name of a system, document) among its first three, neither relevant nor with a word of the query."""
+
+    @property
+    def identifier(self) -> str:
+        """The identifier, if it says more than the text: "" for one that an import made of the text and a hash."""
+        made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
+        words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
+        told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
+        return "" if told else self.query
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,8 @@ class Queries:
     rows: tuple[QueryRow, ...]
     parameters: tuple[tuple[str, str | list[str]], ...]
     """Parameters of the URL; a link with another choice changes one of them."""
+    adds: str
+    """The command that adds a system to these results."""
     losses: tuple[str, ...] = ()
     """Sentences on files that were not read, and on what an import left out of files."""
     new: tuple[tuple[str, int], ...] = ()
@@ -243,7 +257,15 @@ def _of_measure(scores: Scores, measure: str) -> Scores:
     )
 
 
-def _texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
+def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
+    asked = [part for measure in measures for part in ("-m", measure)]
+    depth = ["-k", str(cell.depth)] if cell.depth != DEPTH else []
+    place = ["-d", name_given(cell, whole=True), "-s", 'run("new.csv")', *asked, *depth]
+    return shlex.join(["weir", "run", *place, "-o", str(cell.folder.parent.parent)])
+
+
+def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
+    """Return the first TEXT_CHARACTERS of each query's text, "" for a text that is not on this machine."""
     if dataset is None or dataset.layout.queries is None:
         return ("",) * len(queries)
     found = dataset.all_queries
@@ -305,7 +327,7 @@ class Listed:
         words = find.casefold()
         if words:
             names = compared.queries.take(rows)
-            texts = zip(names, _texts(results.dataset(collection), names), strict=True)
+            texts = zip(names, query_texts(results.dataset(collection), names), strict=True)
             rows = rows[[any(words in text.casefold() for text in both) for both in texts]]
         order = rows[np.argsort(_sort_key(compared, looked, sort)[rows], kind="stable")]
         counts = tuple(Filter(name, TITLES.get(name, name), int(of.sum())) for name, of in kinds.items())
@@ -336,7 +358,7 @@ class Listed:
         of_all = comparison[0] if comparison is not None else None
         measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
         shown = np.array(rows, np.int64)
-        texts = _texts(results.dataset(self.collection), compared.queries.take(shown))
+        texts = query_texts(results.dataset(self.collection), compared.queries.take(shown))
         return Queries(
             self.collection,
             self.measure,
@@ -359,6 +381,7 @@ class Listed:
             start,
             tuple(map(self._row, rows, texts)),
             tuple(self.parameters.items()),
+            _adding(cells[0], measures),
         )
 
     def _row(self, n: int, text: str) -> QueryRow:

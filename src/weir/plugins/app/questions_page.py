@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import islice
+from typing import Any
 
 from markupsafe import Markup
 
 from weir.api.result_set import KINDS, ResultSet
 from weir.core.scores import Note
+from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
 from weir.plugins.app.folder import scored_by
 from weir.plugins.app.marking import tables_html
+from weir.plugins.app.queries_page import query_texts
 from weir.plugins.app.server import Page, Visit
 from weir.plugins.questions.of_results import QUESTIONS, Held, Question, stored_answers
 
@@ -85,13 +88,17 @@ class Answered:
     """All systems of the collection."""
     compared: tuple[System, ...]
     """The old and the new system of a question about two; () for one about all."""
-    change: float | None
-    """The change to be shown, of the question that has one."""
+    amount: str
+    """The parameter with the number that the question is asked with: `change`, `max_drop`, or ""."""
+    number: float
+    """Its value; 0 without one."""
     found: tuple[Found, ...]
     looking: bool
     """True while the answer is computed."""
     lacking: str
     """Why the folder alone does not answer; "" if it does."""
+    texts: Mapping[str, str]
+    """{query: its text} of the queries that answers name; "" for a text that is not on this machine."""
     command: str
     """The command that answers more."""
     parameters: tuple[tuple[str, str | list[str]], ...]
@@ -103,9 +110,14 @@ class Answered:
         return dict(self.parameters)
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """What the first and the second system are called, as in the answer."""
+        return ("baseline", "candidate") if self.amount == "max_drop" else ("from", "to")
+
+    @property
     def of_query(self) -> dict[str, object]:
         """The parameters with which a query is opened."""
-        return {name: value for name, value in self.parameters if name != "change"}
+        return {name: value for name, value in self.parameters if name != self.amount}
 
 
 def questions(visit: Visit) -> Answered:
@@ -122,14 +134,21 @@ def questions(visit: Visit) -> Answered:
     labels = [results.numbers.label(cell.label) for cell in compared]
     of_two = question is not None and question.of_two
     dataset = results.dataset(collection) if question is not None else None
-    held = Held(visit.folder.root, cells, compared, dataset, measure, results.numbers.label, _change(visit))
+    held = Held(visit.folder.root, cells, compared, dataset, measure, results.numbers.label)
+    amount = "" if question is None else question.amount
+    if text := visit.one(amount) if amount else "":
+        asked: dict[str, Any] = {amount: _number(text, amount)}
+        held = replace(held, **asked)
+    number = getattr(held, amount) if amount else 0.0
     found, looking, lacking = list[Found](), False, ""
     if question is not None:
-        key = name, measure, held.change, tuple(map(scored_by, compared if of_two else cells))
+        key = name, measure, number, tuple(map(scored_by, compared if of_two else cells))
         answer = results.kept.soon(("question", key), lambda: _answer(question, held))
         looking, lacking = answer is None, answer if isinstance(answer, str) else ""
         found += [answer] if isinstance(answer, Found) else []
         found += [Found.of(one, file) for file, one in stored_answers(held.root, question, collection)]
+    named_queries = list(dict.fromkeys(query for one in found for query in one.queries))
+    texts = query_texts(dataset, Ids.of(named_queries))
     given = {
         "systems": systems_text(labels) if of_two else "",
         "measure": measure if visit.one("measure") else "",
@@ -142,12 +161,14 @@ def questions(visit: Visit) -> Answered:
         measures,
         tuple(System.of(results.numbers, cell.label) for cell in cells),
         tuple(System.of(results.numbers, cell.label) for cell in compared) if of_two else (),
-        held.change if name == "fitness" else None,
+        amount,
+        number,
         tuple(found),
         looking,
         lacking,
+        dict(zip(named_queries, texts, strict=True)),
         "" if question is None else question.command(held),
-        tuple((given | {"change": visit.one("change")}).items()),
+        tuple((given | ({amount: text} if amount else {})).items()),
     )
 
 
@@ -162,17 +183,15 @@ def _answer(question: Question, held: Held) -> Found | str:
         return str(error)
 
 
-def _change(visit: Visit) -> float:
-    text = visit.one("change")
-    if not text:
-        return Held.change
+def _number(text: str, amount: str) -> float:
     try:
-        change = float(text)
+        number = float(text)
     except ValueError:
-        change = math.nan
-    if not 0 < change < math.inf:
-        raise BadValue(f"change is '{text[:40]}'; expected a number above 0")
-    return change
+        number = math.nan
+    if not (0 < number < math.inf or (number == 0 and amount == "max_drop")):
+        least = "from 0" if amount == "max_drop" else "above 0"
+        raise BadValue(f"{amount} is '{text[:40]}'; expected a number {least}")
+    return number
 
 
 PAGES: Sequence[Page] = [

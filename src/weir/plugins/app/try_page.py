@@ -77,7 +77,7 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
     cells = results.of(collection)
     chosen = cells_of(visit, results, cells, results.measures[0] if results.measures else "")
     systems = [System.of(results.numbers, cell.label) for cell in chosen]
-    found = [answered(results, cell, query, paid) for cell in chosen]
+    found = [search_typed(results, cell, query, paid) for cell in chosen]
     dataset = results.dataset(collection) if query else None
     known = results.query_of_text(collection, query) if query else ""
     judged = judgments_of(None if dataset is None else dataset.qrels, known)
@@ -107,7 +107,7 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
     )
 
 
-def answered(
+def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
     """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there

@@ -1,7 +1,5 @@
-"""Conversion between Weir's objects and those of other tools. Importing this package imports none of these tools.
-
-`export.py` writes results for MTEB, the Hugging Face hub and ir_metadata (`weir data export`).
-"""
+"""Conversion between Weir's objects and those of other tools. Begin with `export.py` (`weir data export`);
+importing this package imports none of these tools."""
 
 from weir.lazy_names import lazy_names
 

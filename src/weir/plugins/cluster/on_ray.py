@@ -1,10 +1,8 @@
-"""An experiment on a Ray cluster: its results are made by tasks that write to a folder shared by all
-machines.
+"""An experiment on a Ray cluster: its results are made by tasks that write to a folder shared by all machines.
 
 Vectors and rankings never pass through Ray. A task gets the names of an experiment and the number of a
 result, and does the work of `weir run` in one process. Documents are encoded first, in shares, by actors that
-keep a model loaded. One actor counts requests to services. Lost tasks are restarted by this module, so that
-each loss is reported at once.
+keep a model loaded. Lost tasks are restarted by this module.
 """
 
 from __future__ import annotations

@@ -43,13 +43,13 @@ class Deviation:
 
 
 def _convention(**changes: str) -> Change:
-    def change(question: Question) -> Question | None:
+    def changed(question: Question) -> Question | None:
         conventions = replace(question.case.conventions, **changes)  # type: ignore[arg-type]  # the values are written below
         if conventions == question.case.conventions:
             return None
         return replace(question, case=replace(question.case, conventions=conventions))
 
-    return change
+    return changed
 
 
 def _down(best_first: list[str]) -> list[tuple[str, float]]:
@@ -57,7 +57,7 @@ def _down(best_first: list[str]) -> list[tuple[str, float]]:
 
 
 def _ties_by(key: Callable[[int, str], Any]) -> Change:
-    def change(question: Question) -> Question | None:
+    def changed(question: Question) -> Question | None:
         rankings = question.case.run
         if all(len({score for _, score in row}) == len(row) for row in rankings.values()):
             return None
@@ -67,7 +67,7 @@ def _ties_by(key: Callable[[int, str], Any]) -> Change:
             run[query] = _down([d for _, _, d in sorted(places, key=lambda place: place[:2])])
         return replace(question, case=replace(question.case, run=run))
 
-    return change
+    return changed
 
 
 def _judging(change: Callable[[str, dict[str, float], Question], dict[str, float]]) -> Change:

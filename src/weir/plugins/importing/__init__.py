@@ -1,7 +1,6 @@
 """Files of other tools, and golden sets of any shape, as a collection in Weir's own layout.
 
-Begin with `importer.py` (`weir.import_files`). `contents.py` parses a file, a reader in `formats/` yields its
-items, and `merge.py` joins the items of all files.
+Begin with `importer.py` (`weir.import_files`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.api.comparisons import cases_to_gate, gate_rules
+from weir.api.comparisons import MAX_DROP, cases_to_gate, gate, gate_rules
 from weir.api.result_set import KINDS, ResultSet
 from weir.core.frames import rebuilt
 from weir.core.rounding import counted
@@ -62,6 +62,8 @@ class Held:
     """Returns the short name of a system, by its label."""
     change: float = CHANGE
     """The difference that is to be shown."""
+    max_drop: float = MAX_DROP
+    """The largest drop of the mean that is accepted."""
 
     def need_dataset(self) -> Dataset:
         """Return texts and judgments; raises BadValue if they are not on this machine."""
@@ -74,6 +76,12 @@ class Held:
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
+
+    def need_scored(self) -> tuple[ResultCell, ResultCell]:
+        """Return the old and the new system; raises BadValue if only one is compared, or nothing is judged."""
+        if not self.measure:
+            raise BadValue("nothing is judged yet")
+        return self.need_two()
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,13 @@ class Question:
     command: Callable[[Held], str]
     of_two: bool = False
     """True if it is about an old and a new system."""
-    looks_again: bool = False
-    """True if its test is made for queries that still come in; a report has its answer only if it is stored."""
+    amount: str = ""
+    """The number of `Held` that it is asked with, `change` or `max_drop`; "" for none."""
+
+    @property
+    def only_stored(self) -> bool:
+        """True if a report has its answer only if it is stored: its verdicts say already which system is better."""
+        return self.amount == "max_drop"
 
 
 # ----------
@@ -134,11 +147,14 @@ def _rules(held: Held) -> ResultSet[Any]:
     return ResultSet(RULE_BREACHES, tuple(found))
 
 
+def _gate(held: Held) -> ResultSet[Any]:
+    old, new = held.need_scored()
+    return gate(str(old.folder), str(new.folder), measures=held.measure, max_drop=held.max_drop)
+
+
 def _decided(held: Held) -> ResultSet[Any]:
-    old, new = held.need_two()
-    if not held.measure:
-        raise BadValue("nothing is judged yet")
-    rules = gate_rules()
+    old, new = held.need_scored()
+    rules = gate_rules(held.max_drop)
     cases, notes = cases_to_gate((str(old.folder), str(new.folder), None), (held.measure,), rules)
     gates = sequential_gates(look(held.root, [], cases), rules)
     return ResultSet(SEQUENTIAL_GATES, tuple(gates), tuple(notes))
@@ -165,7 +181,7 @@ def _first_documents(cell: ResultCell, k: int) -> Run:
 
 
 # ----------
-# The questions, in the order of docs/questions.md.
+# The questions: the gate, the others in the order of docs/questions.md.
 
 
 def _command(*parts: str) -> str:
@@ -207,7 +223,12 @@ def _rules_command(held: Held) -> str:
 
 def _gate_command(held: Held) -> str:
     folders = (str(cell.folder) for cell in held.compared)
-    return _command("weir", "gate", *folders, "--sequential", str(held.root / "looks.json"))
+    measure = ("-m", held.measure) if held.measure else ()
+    return _command("weir", "gate", *folders, *measure, "--max-drop", f"{held.max_drop:g}")
+
+
+def _decided_command(held: Held) -> str:
+    return f"{_gate_command(held)} {_command('--sequential', str(held.root / 'looks.json'))}"
 
 
 def _fitness_command(held: Held) -> str:
@@ -231,6 +252,16 @@ def _migration_command(held: Held) -> str:
 
 QUESTIONS: Sequence[Question] = (
     Question(
+        "gate",
+        "Is the change safe to ship?",
+        "Whether the second system is worse than the first by more than you allow.",
+        ("gate",),
+        _gate,
+        _gate_command,
+        of_two=True,
+        amount="max_drop",
+    ),
+    Question(
         "funnel",
         "Where is it lost?",
         "How many relevant documents are left after each stage of a system.",
@@ -252,9 +283,9 @@ QUESTIONS: Sequence[Question] = (
         "Whether the second system may pass, by a test at which one may look again and again.",
         ("sequential gate",),
         _decided,
-        _gate_command,
+        _decided_command,
         of_two=True,
-        looks_again=True,
+        amount="max_drop",
     ),
     Question(
         "fitness",
@@ -263,6 +294,7 @@ QUESTIONS: Sequence[Question] = (
         ("fitness",),
         _fitness,
         _fitness_command,
+        amount="change",
     ),
     Question(
         "filters",
@@ -305,9 +337,11 @@ def open_section(study: Study) -> Section | None:
     dataset = study.collections.get(study.largest)
     held = Held(study.folder, cells, compared, dataset, measure, study.short_name)
     rows = [["question", "answer"]]
-    for question in QUESTIONS[1:]:
+    for question in QUESTIONS:
+        if question.ask is _funnel:
+            continue
         answers = [one for _, one in stored_answers(study.folder, question, study.largest)]
-        if not question.looks_again:  # of one sample the verdicts say whether it is decided
+        if not question.only_stored:
             with suppress(WeirError):  # the folder alone does not answer
                 answers = [question.ask(held)]
         for answer in answers:

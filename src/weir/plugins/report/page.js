@@ -84,6 +84,28 @@
   nav.onscroll = further;
   new ResizeObserver(further).observe(nav);
 
+  // On a telephone the sections after the first two open under their titles.
+  const thin = matchMedia("screen and (max-width:719px)"), sections = [...document.querySelectorAll("main>section:not(#short)")].slice(2);
+  const fold = () => sections.forEach((section) => {
+    const title = section.querySelector("h2"), button = title.querySelector("button");
+    section.classList.toggle("weir-folded", thin.matches);
+    if (thin.matches && !button) title.append(make("button", { type: "button", className: "weir-fold", "aria-expanded": false }, ...title.childNodes));
+    if (!thin.matches && button) button.replaceWith(...button.childNodes);
+  });
+  const flip = (section) => section.querySelector("h2>button").setAttribute("aria-expanded", !section.classList.toggle("weir-folded"));
+  const named = () => {
+    const place = document.getElementById(location.hash.slice(1)), section = place?.closest(".weir-folded");
+    if (!section) return;
+    flip(section);
+    place.scrollIntoView();
+  };
+  sections.forEach((section) => section.addEventListener("click", ({ target }) => target.closest(".weir-fold") && flip(section)));
+  thin.onchange = fold;
+  addEventListener("hashchange", named);
+  addEventListener("click", ({ target }) => target.closest("a[href^='#']") && setTimeout(named)); // also to the place where one is
+  fold();
+  named();
+
   // The query browser: a collection is unpacked when it is opened.
   const browser = document.getElementById("weir-browser");
   if (!browser || typeof DecompressionStream === "undefined") return;

@@ -472,7 +472,7 @@ class Room:
 def _changed_queries(
     subject: Subject, queries: Ids, before: Qrels, now: Qrels, measure: Measure
 ) -> tuple[ChangedQuery, ...]:
-    def values(run: Run, qrels: Qrels) -> dict[str, float]:
+    def values_by(run: Run, qrels: Qrels) -> dict[str, float]:
         at = qrels.queries.codes(queries.strings)
         mine = qrels.only(np.sort(at[at >= 0]))
         if not len(mine):
@@ -480,7 +480,7 @@ def _changed_queries(
         scores = scores_of(Judged.of(run, mine), (measure,))
         return dict(zip(scores.queries, scores.of(str(measure)).tolist(), strict=True))
 
-    then, after = ([values(run, qrels) for run in subject.runs.values()] for qrels in (before, now))
+    then, after = ([values_by(run, qrels) for run in subject.runs.values()] for qrels in (before, now))
     found = [
         ChangedQuery(name, *(tuple(of.get(name, math.nan) for of in each) for each in (then, after)))
         for name in queries
