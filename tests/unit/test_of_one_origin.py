@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from weir.errors import BadValue, FormatError
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
 from weir.plugins.bridges.export import write_annotated_runs, write_mteb_results
+from weir.plugins.report.study import Study
 from weir.stats.score_rows import system_notes
 
 QUERIES = [f"q{n}" for n in range(8)]
@@ -227,6 +229,22 @@ def test_every_statement_of_a_folder_is_of_parts_that_belong_together(tmp_path_f
             assert system not in whole or mean == pytest.approx(whole[system], abs=1e-12)
     else:
         assert not grid.datasets[-1].startswith("mean")
+
+    # Costs stand beside the same means, and a report compares what `weir.compare` compares.
+    means = {(row.dataset, row.system): row.mean for row in rows}
+    costs = {
+        (one.quality.dataset, one.quality.system): one.quality.mean for one in weir.efficiency(root, "AP")
+    }
+    assert costs == means
+    study = Study.of(root, measures=["AP"])
+    with suppress(BadValue):
+        compared = weir.compare(root, measures="AP")
+        pairs = [[(p.first, p.second, p.difference, p.verdict) for p in one.pairs] for one in compared]
+        assert [
+            [(p.first, p.second, p.difference, p.verdict) for p in one.pairs] for one in study.comparisons
+        ] == pairs
+        assert [one.count for one in study.comparisons] == [one.count for one in compared]
+    assert len(study.units) == len(units)
 
     # Verdicts are of two systems on one dataset, or on so many collections.
     try:
