@@ -722,6 +722,29 @@ def test_a_report_calls_nobody_the_fastest_beside_one_of_another_measure_or_dept
     assert "the fastest" not in weir.report(tmp_path, audit=False).to_html()
 
 
+@pytest.mark.parametrize("measure", ["gmAP", "Hole@3", "Judged@10"])
+def test_a_threshold_takes_no_measure_by_which_silence_would_be_best(measure):
+    qrels = {f"q{n}": {"a": int(n < 6)} for n in range(12)}
+    with pytest.raises(BadValue, match="is not the worst of it"):
+        weir.threshold(qrels, {q: {"a": float(n)} for n, q in enumerate(qrels)}, measure)
+
+
+def test_a_plan_says_that_differences_of_gmap_are_of_logarithms():
+    qrels = judged([1] * 8)
+    assert "of logarithms, as are all effects" in str(weir.power(qrels, FIRST, SECOND, "gmAP"))
+    assert "logarithms" not in str(weir.power(qrels, FIRST, SECOND, "AP"))
+
+
+def test_costs_of_other_depths_make_no_system_the_worse(tmp_path):
+    for k in (3, 50):
+        weir.benchmark("brook-facts", ["bm25", "bm25(b=0.0)"], "RR", k=k, out=tmp_path)
+    costs = weir.efficiency(tmp_path, "RR")
+    assert {one.depth for one in costs} == {3, 50}
+    for depth in (3, 50):
+        assert any(one.best for one in costs if one.depth == depth)
+    assert "on the collection, to the same depth, is as good" in str(costs.notes()[0])
+
+
 def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):
     kb = mixed.parent / "kb"
     for place in (str(kb), f"{kb}:dev", "brook-facts"):
