@@ -811,7 +811,6 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
 def _cells_in(
     folder: Path, scores: Sequence[Path] | None = None, records: dict[Path, Record | None] | None = None
 ) -> list[ResultCell]:
-    """Return the results (cells) of the rankings in a folder, one for each set of judgments that scored them."""
     records = {} if records is None else records
     stages = tuple(_stages(folder, records, set()))
     if not stages:
@@ -1205,7 +1204,6 @@ def _short_rankings(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
-    """Return a note for each system that returned fewer documents than it was asked for."""
     by_cut: dict[tuple[str, int], set[str]] = {}
     for cell in cells:
         if cell.cut is not None:
