@@ -170,6 +170,19 @@ class BadValue(WeirError):
     """An argument is out of range, or arguments contradict each other."""
 
 
+class UnusableText(BadValue):
+    """A model makes no usable numbers of a text; `of` names the text where its identifier is known."""
+
+    def __init__(self, what: str, number: int, fault: str, words: str = "") -> None:
+        """number: of the text among those given, from 0; words: its beginning, to be shown."""
+        super().__init__(f"{what} of {repr(words) if words else f'text {number + 1}'} {fault}")
+        self.what, self.number, self.fault = what, number, fault
+
+    def of(self, name: str) -> BadValue:
+        """Return the error about the text with this identifier."""
+        return BadValue(f"{self.what} of '{name}' {self.fault}")
+
+
 class BadRanking(WeirError):
     """A ranking cannot be scored, for example because of duplicate documents or scores that are no numbers."""
 

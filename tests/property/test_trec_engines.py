@@ -22,9 +22,9 @@ from weir.files.formats import _FOREIGN, PICKLE_MAGIC
 from weir.files.parsers import parse_decimals
 from weir.files.runs import read_run, read_run_against
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::weir.errors.RankingWarning"
-)  # of ranks that say another order
+pytestmark = [  # of ranks that say another order, and of rows that begin with #
+    pytest.mark.filterwarnings(f"ignore::weir.errors.{name}") for name in ("RankingWarning", "LossWarning")
+]
 EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 _SPACE = re.compile(rb"[ \t\r\v\f]+")

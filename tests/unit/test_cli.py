@@ -239,6 +239,8 @@ def test_stats(tmp_path, capsys):
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDGC@10"], "did you mean nDCG"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDCG@0"], "expected a whole number from 1"),
         (["run", "-d", "brook-medical", "-s", "bm25", "-k", "0"], "k is 0; expected a whole number from 1"),
+        (["run", "-d", "bm25(b=1)", "-s", "brook"], "'bm25(b=1)' is a system; expected a dataset there"),
+        (["plan", "-s", "brook", "-d", "brook-facts"], "'brook' is a dataset; expected a system there"),
         (["run", "-s", "bm25"], "found no dataset; expected one or more, as in -d scifact"),
         (["run", "-d", "nq", "-s", "bm25"], "weir data fetch nq"),
         (["run", "-d", "robust04", "-s", "bm25"], "robust04 cannot be downloaded"),

@@ -232,7 +232,7 @@ def test_an_object_encodes_as_it_declares():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (np.full((1, 2), np.nan), "the vector of 'weir' is not finite"),
+        (np.full((1, 2), np.nan), "the vector of 'q1' is not finite"),
         (np.zeros(3), r"2 texts gave vectors of shape \(3,\)"),
         ([["a"]], "Odd, asked for 2 vectors: could not convert"),
     ],
@@ -246,6 +246,24 @@ def test_vectors_that_are_none_are_named(answer, said):
     searcher = weir.Dense(Odd()).index(CORPUS)
     with pytest.raises(BadValue, match=said):
         searcher.search(QUERIES, 3)
+
+
+@pytest.mark.parametrize("name", ["d1", "d2", "d3", "q1", "q2"])
+def test_a_text_without_a_finite_vector_is_named_by_its_identifier(name):
+    text = dict(
+        zip(
+            [*CORPUS.ids, *QUERIES.ids],
+            [*CORPUS.view("title text").tolist(), *QUERIES.text.tolist()],
+            strict=True,
+        )
+    )[name]
+
+    class Odd(Lengths):
+        def encode(self, texts):
+            return super().encode(texts) * np.array([[np.nan if text == one else 1.0] for one in texts])
+
+    with pytest.raises(BadValue, match=f"^Odd: the vector of '{name}' is not finite$"):
+        weir.Dense(Odd()).index(CORPUS).search(QUERIES, 3)
 
 
 def test_vectors_are_kept_under_a_version_and_not_without_one(tmp_path):

@@ -78,7 +78,7 @@ def zipped(text: str) -> bytes:
         ("r.bz2", bz2.compress(RUN.encode()), "found bzip2 data; expected the file unpacked"),
         ("r.xz", lzma.compress(RUN.encode()), "found xz data"),
         ("r.lz4", b"\x04\x22\x4d\x18" + RUN.encode(), "found lz4 data"),
-        ("r.zip", zipped(RUN), "found a zip; expected one file out of it"),
+        ("r.zip", zipped(RUN), "found a zip or an Excel workbook; expected each sheet saved as CSV, or one file out of the zip"),
         ("r.pkl", pickle.dumps({"q1": print}), "the name builtins.print, which is not allowed"),
         ("r.json", pickle.dumps({"q1": {"d1": 1.0}}), "found a Python pickle; expected its name to end in .pickle"),
         ("r.trec", utf16(RUN), "found text in UTF-16"),

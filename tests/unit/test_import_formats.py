@@ -710,9 +710,10 @@ def test_less_of_a_distance_is_better_in_lists_as_in_rows(tmp_path, distances):
 REFUSED = {
     "ubi-events": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"need impressions and clicks; this log has 2 click; without impressions"),
     "measures": ("m.txt", "nDCG@10\t0.49\nAP\t0.2\n", "values of measures"),
+    "measures of trec_eval": ("e.txt", "runid    \tall\tx\nmap      \tall\t0.5\nP_10\tq1\t0.5\n", "values of measures"),
     "measures by query": ("m.csv", "name,qid,measure,value\nb,1,map,0.1\n", "values of measures"),
     "MTEB results": ("r.json", json.dumps({"task_name": "x", "mteb_version": "2", "scores": {}}), "MTEB: the predictions"),
-    "lz4": ("r.lz4", b"\x04\x22\x4d\x18xx", "found LZ4 data"),
+    "lz4": ("r.lz4", b"\x04\x22\x4d\x18xx", "found lz4 data"),
     "xlsx": ("r.xlsx", b"PK\x03\x04xx", "an Excel workbook; expected each sheet saved as CSV"),
     "sizes": ("g.query", "12\n19\n", "sizes of groups"),
     "lightgbm": ("g.test", "2 1:0.7 6:0.8 7:1 8:2\n", "write qid:QUERY"),

@@ -38,6 +38,17 @@ def test_commands_print_what_the_functions_return(words, function, arguments, ca
         assert [json.loads(line) for line in lines] == json.loads(json.dumps(known.items))
 
 
+@pytest.mark.parametrize(
+    "function", [listings.systems, listings.measures, listings.models, listings.datasets]
+)
+def test_a_notebook_shows_each_record_of_a_listing_as_a_line_of_a_table(function):
+    known = function()
+    lines = [row[0].text for table in known.tables("html") for row in table.rows]
+    names = [str(next(iter(record.values()))).partition("(")[0] for record in known]
+    assert len(names) > 10
+    assert [line.partition("@")[0].partition("[")[0] for line in lines][: len(names)] == names
+
+
 def test_the_systems_of_a_listing_are_in_its_records():
     assert listings.systems("bm25(k1=1.2)")[0]["k1"] == 1.2
 

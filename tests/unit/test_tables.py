@@ -229,7 +229,7 @@ def test_memory_that_is_not_there_is_no_damage(tmp_path):
     for size, error in ((1 << 20, pa.ArrowMemoryError), (1 << 60, FormatError)):
         with (
             pytest.raises(error, match=f"malloc of size {size} failed"),
-            tables._table_errors(tmp_path / "r"),
+            tables.table_errors(tmp_path / "r"),
         ):
             raise pa.ArrowMemoryError(f"malloc of size {size} failed")
 

@@ -19,7 +19,7 @@ from weir.api import progress as progress_module
 from weir.api.progress import Progress
 from weir.cli import main
 from weir.core.short_names import run_file_name, short_names
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, LossWarning
 from weir.files.formats import BY_SUFFIX
 from weir.files.runs import run_name
 from weir.files.score_files import VALUE_COLUMNS, read_values, values_csv
@@ -79,6 +79,9 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
             assert float(value) == weir.evaluate(qrels, path, measure)[measure][query]
     (tmp_path / "values.csv").write_text(text)
     compared = out(capsys, "compare", tmp_path / "values.csv", "-m", "nDCG@10")
+    foreign = text.replace("nDCG@10", "our score")
+    (tmp_path / "foreign.csv").write_text(foreign)
+    assert "our score on " in out(capsys, "compare", tmp_path / "foreign.csv", "-m", "our score")
     from_files = out(capsys, "compare", qrels, *files, "-m", "nDCG@10")
     assert compared.split("\n")[1:] == from_files.split("\n")[1:]
     bounded = out(capsys, "eval", qrels, files[0], "-m", "AP", "--ties", "bounds", "--per-query", "--csv")
@@ -89,7 +92,20 @@ def test_values_by_query_are_a_table_with_a_header_of_one_run_and_of_several(run
     ("text", "said"),
     [
         ("query,BM25\nq1,0.5\n", "expected a header with dataset, system, measure, query, value"),
-        ("system,measure,query,value\na,AP,q1,high\n", "line 2"),
+        (
+            "system,measure,query,value\na,AP,q1,high\n",
+            "line 2: found 'high'; expected a finite number as the value",
+        ),
+        ("system,measure,query,value\na,AP,q1,1_0\n", "line 2: found '1_0'"),
+        (
+            "system,measure,query,value\na,AP,q1," + "9" * 140_000 + "\n",
+            "a cell of more than 131,072 characters",
+        ),
+        ("system,measure,query,value\ra,AP,q1,1\r", "a carriage return without a line feed"),
+        ('system,measure,query,value\na,"AP"@5,q1,1\n', "line 2: found bad quoting"),
+        ('"system",measure,query,value\n"a\nb",AP,q1,1\n,AP,q1,1\n', "line 4: found an empty system"),
+        ("system,measure,query,value\na,AP,all,1\n", "rows of the query 'all' alone"),
+        ("system,measure,query,value\na,AP,all,x\na,AP,q1,1\n", "line 2: found 'x'"),
         ("system,measure,query,value\na,AP,q1,1\na,AP,q1,1\n", "twice for a"),
         ("system,measure,query,value\na,AP,q1,1\na,RR,q2,1\n", "RR has other queries than AP"),
         ("dataset,system,measure,query,value\nx,a,AP,q1,1\ny,a,AP,q1,1\n", "a second dataset, y"),
@@ -119,6 +135,15 @@ def test_means_that_trec_eval_prints_are_no_query(tmp_path, mean, kept):
     assert [str(one.message).partition(": ")[2] for one in said] == [
         "not read: 2 rows of the means over 'all' queries"
     ] * (not kept)
+
+
+@pytest.mark.parametrize("head", ["system,measure,query,value", "System;Measure;Query;Value"])
+def test_tables_of_values_as_trec_eval_and_spreadsheets_write_them(head, tmp_path):
+    rows = ["a,runid,all,bm25", "a,num_q,all,2", "a,map,all,0.5", "a,map,q1,0.2", "a,map,q2,0.8"]
+    text = "\n".join(rows) if "," in head else "\n".join(rows).replace(",", ";").replace(".", ",")
+    (tmp_path / "values.csv").write_text(f"{head}\n{text}\n")
+    with pytest.warns(LossWarning, match="not read: 3 rows of the means over 'all' queries"):
+        assert read_values(tmp_path / "values.csv")["a"].to_dict() == {"map": {"q1": 0.2, "q2": 0.8}}
 
 
 @given(

@@ -322,9 +322,13 @@ def _compare_scores(
     groups = (
         None if wanted.by is None else query_groups(wanted.by, next(iter(scores.values())).queries, dataset)
     )
-    measures = [str(measure) for measure in measures_of(wanted.measures)] if wanted.measures else ()
+    there = shared_measures(scores.values())
+    given = (
+        one if one in there else measures_of(one) for one in wanted.measures
+    )  # a foreign name is as it is there
+    measures = [str(measure) for one in given for measure in ([one] if isinstance(one, str) else one)]
     if dataset is not None:
-        notes = (*notes, *construction_notes([dataset], measures or shared_measures(scores.values())))
+        notes = (*notes, *construction_notes([dataset], measures or there))
     comparisons = compare_scores(scores, name, baseline, wanted.method, groups, measures)
     return ResultSet(COMPARISONS, tuple(relabelled(comparisons, label_of)), notes, left_out)
 

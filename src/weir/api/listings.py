@@ -62,8 +62,10 @@ Listing: TypeAlias = "ResultSet[Any]"
 """Records, with the tables that `weir list` and `weir doctor` print."""
 
 
-def _listing(records: Iterable[Mapping[str, object]], tables: Sequence[Table]) -> Listing:
-    return ResultSet(LISTING, tuple(records), maker=lambda: tuple(tables))
+def _listing(
+    records: Iterable[Mapping[str, object]], tables: Sequence[Table], pages: Sequence[Table] = ()
+) -> Listing:
+    return ResultSet(LISTING, tuple(records), maker=lambda: tuple(tables), pages=tuple(pages))
 
 
 def first_sentence(about: str) -> str:
@@ -93,22 +95,36 @@ def systems(system: str | None = None) -> Listing:
     if system is not None:
         description = parse_system(system).describe()
         return _listing((description,), (sentences(*json.dumps(description, indent=1).split("\n")),))
+    head = ["name", "does", "settings"]
     retrievers, rerankers = [entry(name) for name in SYSTEMS], [entry(name) for name in RERANKERS]
     lines = [line for called, about in retrievers for line in (called, "    " + first_sentence(about))]
     behind = ["re-rankers, after a system: bm25 >> score(rm3)"]
     for called, about in rerankers:
         behind += ["    " + called, "        " + first_sentence(about)]
     presets = ["presets of bm25"]
+    shown = [["preset", "reproduces", "analyzer", "k1", "b", "lengths", "fields"]]
     for preset, recipe in PRESETS.items():
         fields = " | ".join(recipe.fields)
         rule = "one field" if len(recipe.fields) == 1 else "summed"
         rule = rule if recipe.tie_breaker is None else f"best field, tie breaker {recipe.tie_breaker}"
+        values = [recipe.analyzer, f"{recipe.k1}", f"{recipe.b}", recipe.lengths, f"{fields} ({rule})"]
+        shown.append([f'bm25("{preset}")', recipe.reproduces, *values])
         presets += [
             f'    bm25("{preset}"): {recipe.reproduces}',
             f"        {recipe.analyzer}, k1={recipe.k1}, b={recipe.b}, lengths {recipe.lengths}, {fields} ({rule})",
         ]
     records = tuple({"system": called, "about": about} for called, about in (*retrievers, *rerankers))
-    return _listing(records, (sentences(*lines), sentences(*behind), sentences(*presets)))
+    pages = [
+        table_of([head, *map(_entry_cells, of)], right=None, title=title)
+        for title, of in (("systems", retrievers), (behind[0], rerankers))
+    ]
+    pages.append(table_of(shown, right=None, title=presets[0]))
+    return _listing(records, (sentences(*lines), sentences(*behind), sentences(*presets)), pages)
+
+
+def _entry_cells(entry: tuple[str, str]) -> list[str]:
+    name, _, settings = entry[0].partition("(")
+    return [name, first_sentence(entry[1]), settings.removesuffix(")")]
 
 
 def models() -> Listing:
@@ -214,6 +230,7 @@ def measures(measure: str | None = None) -> Listing:
         except WeirError:  # such as a cut-off that is missing: the question is which measure it is
             names = [parse_measure(f"{measure}@10").name]
     records, tables = [], []
+    shown = [["measure", "is", "grades", "settings"]]
     for name in names:
         definition = MEASURES.get(name)
         records.append(
@@ -228,13 +245,14 @@ def measures(measure: str | None = None) -> Listing:
         settings = ", ".join(f"{key}={value!r}" for key, value in definition.defaults().items())
         cut = "@k" if definition.cutoff == "required" else "[@k]"
         about = (inspect.getdoc(definition.function) or "").split("\n")
+        shown.append([f"{name}{cut}", definition.summary, definition.takes.replace("`", ""), settings])
         tables.append(
             sentences(
                 f"{name}{cut}" + (f"   settings: {settings}" if settings else ""),
                 *(f"    {line}".rstrip() for line in (*about, definition.takes)),
             )
         )
-    return _listing(tuple(records), tuple(tables))
+    return _listing(tuple(records), tuple(tables), [table_of(shown, right=None)] if measure is None else ())
 
 
 def checks() -> Listing:

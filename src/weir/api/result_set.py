@@ -53,6 +53,8 @@ class ResultSet(Sequence[T], Generic[T]):
     """A note for each thing that could not be read or scored."""
     maker: TablesOf | None = field(default=None, compare=False)
     """Makes the tables from more than the items, with the options of the kind; None if the items suffice."""
+    pages: tuple[Table, ...] = field(default=(), compare=False)
+    """The tables of a notebook or a page, where they differ from those of a terminal."""
 
     @overload
     def __getitem__(self, which: int | str) -> T: ...
@@ -108,6 +110,8 @@ class ResultSet(Sequence[T], Generic[T]):
 
         options: settings of the tables of these results, such as {"long": True}.
         """
+        if form == "html" and self.pages:
+            return self.pages
         if self.maker is not None:
             return self.maker(**options or {})
         page = self.kind.page if form != "html" else self.kind.html or self.kind.page

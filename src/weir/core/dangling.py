@@ -16,6 +16,7 @@ from weir.core.strings import Ids
 
 EXAMPLES = 3
 """Documents that a note names."""
+_BEYOND_ASCII = 128
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?E[+-]?\d+")
 _MONTH = r"(jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
 _DATE = re.compile(
@@ -99,6 +100,16 @@ def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
+
+
+def composed_otherwise(known: Ids) -> Ids:
+    """Return the identifiers that differ from known ones in how letters are composed alone (Unicode NFC and NFD)."""
+    strings = known.strings
+    if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
+        return Ids.of([])
+    names = (name for name in known.tolist() if not name.isascii())
+    forms = dict.fromkeys(unicodedata.normalize(kind, name) for name in names for kind in ("NFC", "NFD"))
+    return Ids.of([form for form, code in zip(forms, known.codes(list(forms)), strict=True) if code < 0])
 
 
 def _probable_cause(names: list[str], docs: Ids) -> str:

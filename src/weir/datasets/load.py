@@ -169,7 +169,14 @@ class Dataset:
             query_set = replace(query_set, metadata=metadata)
         judgments = qrels_from(qrels)
         if not len(documents) or not (query_set.ids.codes(judgments.queries.strings) >= 0).any():
-            raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(query_set)}")
+            names = judgments.queries.strings
+            exchanged = (documents.ids.codes(names) >= 0).any() if len(names) else False
+            order = "; judged queries stand among the documents: corpus comes before queries" * bool(
+                exchanged
+            )
+            raise BadValue(
+                f"{name}: {len(documents)} documents and no judged query among {len(query_set)}{order}"
+            )
         folder = OwnFolder()
         write_collection(folder.path, documents, query_set, judgments)
         return Dataset(name, "test", find_layout(folder.path), folder=folder)

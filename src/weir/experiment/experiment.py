@@ -16,7 +16,9 @@ from weir.argument_types import checked_fields
 from weir.core.judged import Judged
 from weir.core.run import Run
 from weir.core.scores import Row
+from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load_group, without_documents
+from weir.datasets.names import catalogue_name
 from weir.errors import (
     BadValue,
     FormatError,
@@ -57,6 +59,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure,
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.stats.score_rows import cut_depth, result_rows, uncalibrated
+from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
@@ -359,6 +362,7 @@ class Experiment:
     """Leave out documents that are the query itself (ArguAna, Quora), also if the collection does not say so."""
 
     def __post_init__(self) -> None:
+        _refuse_exchanged(self.datasets, self.systems)
         # Each adaptation of an object without a version is a stage of its own: it is adapted once.
         adapted = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
         object.__setattr__(self, "systems", adapted)
@@ -557,6 +561,25 @@ class Experiment:
             cache = replace(cache, depths=depths_asked(adapted, d, self.k + (d.self_match == "drop")))
             cells += [Cell(cache.named(str(system)), system, self.k) for system in systems]
         return cells
+
+
+def _refuse_exchanged(datasets: Sequence[object], systems: Sequence[object]) -> None:
+    wrong = [
+        (name, "system", "dataset")
+        for name in datasets
+        if isinstance(name, str) and name.partition("(")[0] in SYSTEMS and not _is_dataset(name)
+    ]
+    wrong += [
+        (name, "dataset", "system")
+        for name in systems
+        if isinstance(name, str) and name not in SYSTEMS and _is_dataset(name)
+    ]
+    for name, found, expected in wrong:
+        raise BadValue(f"'{name}' is a {found}; expected a {expected} there: datasets come before systems")
+
+
+def _is_dataset(name: str) -> bool:
+    return bool(catalogue_name(name)) or catalogue.is_group(name) or Path(name).is_dir()
 
 
 def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:

@@ -11,15 +11,16 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
+from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Strings, take_strings
-from weir.errors import FormatError, RankingWarning, user_level
+from weir.errors import FormatError, LossWarning, RankingWarning, user_level
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -88,7 +89,8 @@ SEMICOLON = ";"
 _NAMED_SEPARATOR = re.compile(
     r'"?sep=(.)"?', re.IGNORECASE
 )  # the first line that Excel takes a separator from
-_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")
+_MARK_NAMES = {".": "point", ",": "comma"}
 _DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
 _HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
 _LINE_FEED, _ZERO = 10, 48
@@ -125,6 +127,8 @@ FORMATS = (
 )
 _CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name == "trec" else None]}
 _TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"))
+ARROW_TABLES = tuple(magic for magic, _ in _TABLES)
+"""First bytes of tables that pyarrow reads."""
 _MAGIC = (*_TABLES, *((magic, "pickle") for magic in PICKLE_MAGIC))
 _BY_NAME = {f.name: f for f in FORMATS}
 BY_SUFFIX = {suffix: f for f in FORMATS for suffix in f.suffixes}
@@ -132,19 +136,27 @@ NUGGETS = ("nuggets", "nugget_bank")
 """Keys of the nuggets in a line of a nugget bank."""
 _UNPACKED = "the file unpacked, or as .gz or .zst"
 _TEXT = "UTF-8; write the file again in it"
+_WRITTEN_OUT = "a table written out of it, as CSV or Parquet"
 # First bytes of files of other formats: their name, and the remedy.
 _FOREIGN = (
     (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
     (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
-    (b"\x04\x22\x4d\x18", "lz4 data", _UNPACKED),
-    (b"PK\x03\x04", "a zip", "one file out of it"),
+    (
+        b"\x04\x22\x4d\x18",
+        "lz4 data",
+        f"{_UNPACKED}; of ranx, what was saved as .json, .parquet or .trec",
+    ),
+    (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "each sheet saved as CSV"),
     (b"7z\xbc\xaf", "a 7z archive", "one file out of it"),
-    (b"\xff\xfe", "text in UTF-16", _TEXT),
-    (b"\xfe\xff", "text in UTF-16", _TEXT),
+    (b"Rar!\x1a\x07", "a RAR archive", "one file out of it"),
     (b"\x93NUMPY", "a numpy array", "a table with identifiers"),
-    (b"SQLite format 3", "an SQLite database", "a table written out of it"),
-    (b"\x89HDF", "an HDF5 file", "a table written out of it"),
+    (b"SQLite format 3", "an SQLite database", _WRITTEN_OUT),
+    (b"\x89HDF", "an HDF5 file", _WRITTEN_OUT),
+    (b"Obj\x01", "an Avro file", _WRITTEN_OUT),
+    (b"%PDF-", "a PDF", "text"),
+    (b"\x89PNG", "a picture", "text"),
 )
 
 
@@ -176,19 +188,18 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
             "a pipe, whose beginning can be read once",
             "a file; compressed ones (.gz, .zst) are read as they are",
         )
-    for magic, data, expected in _FOREIGN:
-        if head.startswith(magic):
-            raise FormatError(path, data, expected)
-    if head[257:262] == b"ustar":
-        raise FormatError(path, "a tar archive", "one file out of it")
-    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
-        raise FormatError(path, "bzip2 data", _UNPACKED)
+    refuse_foreign(path, head)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise FormatError(path, "text in UTF-16", _TEXT)
     if head.startswith(bytes(4)):
         raise FormatError(path, "zero bytes", "text, or a table")
     if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
         raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
+    if suffix in (".yaml", ".yml"):
+        expected = "another format; golden sets in YAML are read by: weir data import FILE -o DIR"
+        raise FormatError(path, "YAML", expected)
     line = head.partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
     if certain is not None and certain.name == "tsv":
         # Between tabs may stand TREC's columns, or those of BEIR without their names; so may lines cut at blanks.
@@ -217,6 +228,20 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
     return _BY_NAME["trec"]
+
+
+def refuse_foreign(path: Path, head: bytes) -> None:
+    """Raise FormatError for a file that begins as another kind of data, such as a zip, with its name and the remedy."""
+    for magic, data, expected in _FOREIGN:
+        if head.startswith(magic):
+            raise FormatError(path, data, expected)
+    if head[257:262] == b"ustar":
+        raise FormatError(path, "a tar archive", "one file out of it")
+    # An identifier may begin with these letters.
+    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":
+        raise FormatError(path, "bzip2 data", _UNPACKED)
+    if head.startswith(b"ORC") and b"\0" in head:
+        raise FormatError(path, "an ORC table", _WRITTEN_OUT)
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
@@ -391,7 +416,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     Raises FormatError if a query has rows of several systems.
     """
     parquet, head = form.name == "parquet", _head(path, form)
-    line_ends = list[bytes]()
+    line_ends, remarked = list[bytes](), list[bool]()
     if form.name != "trec" and not is_pipe(path):
         columns = names_of_columns(path, form)
         for at, part in part_columns(columns, kind):
@@ -403,6 +428,16 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
 
+    @cache
+    def layout_once() -> ColumnLayout | None:  # it says which columns are not read
+        return None if head is None else _read_layout(path, kind, head)
+
+    def told(blocks: Iterator[RankingBlock]) -> Iterator[RankingBlock]:
+        yield from blocks
+        if any(remarked) and not (is_pipe(path) and not is_stream(path)):
+            with io.BufferedReader(cast(io.RawIOBase, open_bytes(path)), 1 << 18) as lines:
+                _say_remarks(path, lines, lambda cells: not trec_fault(cells))
+
     def line_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         block = size + 64 if how.whole else min(size + 64, how.engine.block)
         if form.name == "trec" and kind == "qrels":
@@ -413,7 +448,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         if form.name == "jsonl":
             chunks = json_row_chunks(path, kind)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
-        layout = None if head is None else _read_layout(path, kind, head)
+        layout = layout_once()
         if layout is not None and (how.quoted or layout.separator == SEMICOLON):
 
             def place_of_row(row: int) -> str:
@@ -428,6 +463,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
             rows = how.engine.scan(buffer, stop, layout)
             if rows.bad < 0:
                 if layout is None:
+                    remarked.append(_holds_remark(buffer, stop))
                     _refuse_several_tags(buffer, stop, rows, line_ends)
                 return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
             text, line = buffer.line_text(rows.bad), buffer.line_of(rows.bad)
@@ -435,7 +471,8 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
                 raise _not_a_result(path, text.strip(), rows.bad_score, line)
             raise _not_a_row(path, cells_of(text.removesuffix("\r"), layout.separator), layout, kind, line)
 
-        return text_blocks(path, scan_rows, block, how.whole, header=0 if head is None else head.lines)
+        blocks = text_blocks(path, scan_rows, block, how.whole, header=0 if head is None else head.lines)
+        return blocks if layout is not None else told(blocks)
 
     def origins() -> Origins | None:
         if form.name in ("parquet", "arrow"):
@@ -469,6 +506,25 @@ def _rows_by_part(
     for line, row in records:
         query, system, *rank = (str(row.get(name, "")) for name in names)
         yield f", line {line}", query, system, rank[0] if rank else ""
+
+
+def say_remarks(path: object, count: int) -> None:
+    """Warn (LossWarning) of lines that begin with # and are not read."""
+    if count:
+        lines = counted(count, "line that begins", "lines that begin")
+        warnings.warn(LossWarning(f"{path}: not read: {lines} with #"), stacklevel=user_level())
+
+
+def _holds_remark(buffer: LineBuffer, stop: int) -> bool:
+    text = buffer.text
+    if text.find(b"#", 0, stop) < 0:  # a byte alone is sought ten times as fast
+        return False
+    return text.startswith(b"#") or text.find(b"\n#", 0, stop) >= 0
+
+
+def _say_remarks(path: Path, lines: Iterable[bytes], is_row: Callable[[list[str]], bool]) -> None:
+    remarks = (columns_of(line.decode("utf-8", "replace")) for line in lines if line.startswith(b"#"))
+    say_remarks(path, sum(map(is_row, remarks)))
 
 
 def _refuse_several_tags(buffer: LineBuffer, stop: int, rows: ParsedRows, first: list[bytes]) -> None:
@@ -582,6 +638,9 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     while at < stop and (not line or line.startswith("#")):
         end = buffer.text.find(b"\n", at)
         line, at = bytes(buffer.text[at:end]).decode("utf-8", "replace").strip(), end + 1
+    if _holds_remark(buffer, stop):
+        lines = bytes(buffer.text[:stop]).split(b"\n")
+        _say_remarks(path, lines, lambda cells: len(cells) in (3, 4) and _is_number(cells[-1]))
     cells = len(line.split("\t"))
     pairs = len(columns_of(line)) == 2
     # Cut at tabs where the first line has some: identifiers may hold blanks.
@@ -713,12 +772,16 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         raise damage
 
 
+_QUOTING = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
+
+
 def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (last line number, cells) of each record below the header; no cells for an empty line.
 
     Raises FormatError for damage.
     """
     number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
+    record = list[str]()  # its lines
 
     def decoded_lines(text: io.TextIOWrapper) -> Iterator[str]:
         nonlocal number, last
@@ -733,6 +796,7 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
                 )
             following = text.readline(LINE_BYTES + 1)
             last = line if following else line.removesuffix("\r")  # the end of the file ends its last line
+            record.append(line)
             yield line
             line = following
 
@@ -743,16 +807,24 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
         try:
             if named_separator(separator.join(next(reader, []))):
                 next(reader, None)
+            record.clear()
             for cells in reader:
                 if last.endswith("\r"):
                     raise _carriage_return(path, number)
+                if (
+                    separator == "\t"
+                    and len(record) > 1
+                    and {len(one.split("\t")) for one in record} == {len(cells)}
+                ):
+                    found = "a quotation mark that ends on a later line, where each line is a row"
+                    raise FormatError(path, found, _QUOTING, number + 1 - len(record))
+                record.clear()
                 yield number, cells
         except csv.Error as error:
             if "field limit" in str(error):
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
                 raise FormatError(path, long_cell, "shorter cells", number) from None
-            expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
-            raise FormatError(path, f"bad quoting ({error})", expected, number) from None
+            raise FormatError(path, f"bad quoting ({error})", _QUOTING, number) from None
         except DAMAGE as error:
             raise damaged(path, error) from error
 
@@ -795,7 +867,7 @@ def decimal_points(
         yield line, cells
     for at in whole & grouped.keys() - fractions:
         line, cell = grouped[at]
-        found = f"'{cell}' among whole numbers, where the point may group thousands"
+        found = f"'{cell}' among whole numbers, where the {_MARK_NAMES[marks[at]]} may group thousands"
         raise FormatError(path, found, "numbers without marks between thousands", line)
 
 

@@ -138,7 +138,7 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` if a name repeats."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _refuse_repeated(name: object, line: bytes, number: int) -> None:
         return FormatError(name, f"'{twice}' twice in one object", "each name once", number)
 
     try:
-        json.loads(line, object_pairs_hook=_once(refuse))
+        json.loads(line, object_pairs_hook=once(refuse))
     except (ValueError, RecursionError) as error:  # orjson reads what lies deeper
         raise _no_object(name, line, number, f" ({json_fault(error)})") from None
 
@@ -447,7 +447,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
 
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once(refuse), parse_constant=refuse_constant
+            data.decode("utf-8"), object_pairs_hook=once(refuse), parse_constant=refuse_constant
         )
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
+from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, LossWarning, user_level
 from weir.files.column_names import (
     is_label,
@@ -24,7 +25,7 @@ from weir.files.column_names import (
 from weir.files.formats import cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.journal_labels import is_journal, read_journal, read_judges
-from weir.files.json_files import json_rows, whole_json
+from weir.files.json_files import json_rows, once, whole_json
 from weir.files.json_record import json_fault
 from weir.files.one_system import REMEDIES, refuse_several_systems
 from weir.files.parsers import parse_slowly
@@ -191,6 +192,8 @@ def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> 
     pair = pair_columns(names, path) if len(names) > 2 else None
     if pair is None:
         return None
+    if (twice := first_repeated(filter(None, names))) is not None:
+        raise FormatError(path, f"two columns named '{twice[:60]}'", "each name once", 1)
     numbered: list[tuple[int, tuple[object, ...]]]
     if is_json:
         numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
@@ -214,8 +217,11 @@ def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> 
 
 
 def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    def refuse(name: str) -> FormatError:
+        return FormatError(path, f"'{name}' twice in one object", "each name once")
+
     try:
-        entries = json.loads(whole_json(path))
+        entries = json.loads(whole_json(path), object_pairs_hook=once(refuse))
     except (ValueError, RecursionError) as error:
         raise FormatError(path, f"no JSON ({json_fault(error)[:60]})", "a list of objects") from None
     for number, row in enumerate(entries, 1):

@@ -270,6 +270,9 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
             there = sorted(usual.intersection(os.listdir(part.path.parent)) if usual else ())  # noqa: PTH208  names alone
         others = (part.path.with_name(name) for name in there)
         yield from (f"{path} is not read: {part} is" for path in others if path.is_file())
+    single = [layout.root / f"{name}{end}" for name in QRELS for end in ("", ".gz")]
+    if layout.qrels and not {part.path for part in layout.qrels.values()}.intersection(single):
+        yield from (f"{path} is not read: {layout.root / 'qrels'} is" for path in single if path.is_file())
     yield from import_losses(part.path for part in parts)
 
 

@@ -59,14 +59,17 @@ class Batch:
         return len(self.ids)
 
 
-def read_documents(part: CollectionPart) -> Iterator[Batch]:
+def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
     """Yield the documents of a file in batches, duplicates included.
+
+    roles: of the field that holds the text where none is called so; the first with a usual name counts.
 
     Steps raise FormatError for an invalid line and for a file without documents.
     """
     rows = 0
     with reading(part) as source:
-        for batch in _from_tsv(source, part) if part.name.endswith(".tsv") else _from_json(source, part):
+        read = _from_tsv if part.name.endswith(".tsv") else _from_json
+        for batch in read(source, part, roles):
             check_unpacked(part.path, source.tell())
             length = batch.ids.lengths()
             if length.max(initial=0) > IDENTIFIER_BYTES:
@@ -79,7 +82,7 @@ def read_documents(part: CollectionPart) -> Iterator[Batch]:
         raise FormatError(part, "an empty file", "at least one record")
 
 
-def _from_json(source: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
+def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -> Iterator[Batch]:
     line, size = 1, 0  # the number of the next line, bytes read
     worth = _WORTH_LOADING if is_compiled("json_text") else _WORTH_COMPILING
     plain: PlainReader | None = None
@@ -92,7 +95,7 @@ def _from_json(source: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
             line += len(columns[0])
         else:
             records = parse_block(block, line, part)
-            yield _batch(records, part)
+            yield _batch(records, part, roles)
             line += len(records.rows) if records.lines is None else block.count(b"\n")
         size += len(block)
 
@@ -102,7 +105,9 @@ def read_queries(part: CollectionPart) -> Queries:
 
     Raises FormatError for an invalid line, a repeated id, and metadata of the wrong kind.
     """
-    batches = list(read_documents(part))
+    batches = list(read_documents(part, ("text", "query")))
+    if sum(batch.null_texts for batch in batches) == sum(map(len, batches)):
+        raise FormatError(part, "no query with a 'text'", "texts under that key, or 'query', 'question' ...")
     ids = Strings.concatenated([batch.ids for batch in batches])
     names = ids.tolist()
     if len(set(names)) != len(names):
@@ -152,12 +157,12 @@ def reading(part: CollectionPart) -> Iterator[BinaryIO]:
         raise FormatError(part, f"unreadable data ({error})", expected) from None
 
 
-def _batch(records: Records, part: CollectionPart) -> Batch:
+def _batch(records: Records, part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Batch:
     rows = records.rows
     ids: list[Any] = [row["_id"] if "_id" in row else row.get(_id_key(tuple(row), part)) for row in rows]
     titles: list[Any] = [row.get("title", "") for row in rows]
     texts: list[Any] = [
-        row["text"] if "text" in row else row.get(_text_key(tuple(row), part)) for row in rows
+        row["text"] if "text" in row else row.get(_text_key(tuple(row), roles, part)) for row in rows
     ]
     nulls = 0
     if set(map(type, ids)) != {str} or "" in ids:
@@ -177,7 +182,7 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
         nulls = mended.count(None)
         texts = [text or "" for text in mended]
     batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
-    others = [_others(row) for row in rows]
+    others = [_others(row, roles) for row in rows]
     if not any(others):
         return batch
     packed: list[str] = []
@@ -200,13 +205,15 @@ def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
 
 
 @lru_cache(256)
-def _text_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
+def _text_key(keys: tuple[str, ...], roles: tuple[str, ...], part: CollectionPart | None = None) -> str:
     """Return the key that holds the text, such as "contents", in records without the key `text`; "" if there
     is none.
 
+    roles: the first with a usual name among the keys counts.
+
     Raises FormatError for several such keys.
     """
-    found = of_role(keys, "text")
+    found = next((found for role in roles if (found := of_role(keys, role))), [])
     if len(found) > 1:
         several = " and ".join(sorted(found))
         raise FormatError(part, f"{several}, which could each be the text", "one of them called 'text'")
@@ -232,19 +239,19 @@ def _encoded(texts: list[str]) -> Strings:
         return Strings.packed([text.encode() for text in whole])
 
 
-def _others(row: dict[str, Any]) -> dict[str, Any]:
+def _others(row: dict[str, Any], roles: tuple[str, ...]) -> dict[str, Any]:
     if len(row) <= len(_PLAIN) and row.keys() <= _PLAIN:
         return {}
     inner = row.get("metadata")
     rest = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
     if "text" not in row:
-        rest.pop(_text_key(tuple(row)), None)
+        rest.pop(_text_key(tuple(row), roles), None)
     if "_id" not in row:
         rest.pop(_id_key(tuple(row)), None)
     return {**rest, **inner} if isinstance(inner, dict) else rest | ({"metadata": inner} if inner else {})
 
 
-def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
+def _from_tsv(stream: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -> Iterator[Batch]:
     ids, titles, texts, others = list[bytes](), list[bytes](), list[bytes](), list[bytes]()
     line, width, title_at, text_at = 0, 0, -1, 0  # by the first line
     columns: dict[int, str] = {}  # those of metadata
@@ -257,7 +264,7 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart) -> Iterator[Batch]:
         if not line:
             head = [cell.decode("utf-8", "replace").strip() for cell in cells]
             line, width = number, len(cells)
-            title, text = next(iter(of_role(head[1:], "title")), ""), _text_key(tuple(head[1:]), part)
+            title, text = next(iter(of_role(head[1:], "title")), ""), _text_key(tuple(head[1:]), roles, part)
             if _is_header(cells) and text:
                 title_at = head.index(title, 1) if title else -1
                 text_at = head.index(text, 1)

@@ -13,10 +13,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from weir.core.dangling import composed_otherwise
 from weir.core.judged import Judged
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
+from weir.core.rounding import counted
 from weir.core.run import READ_RUN, Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
@@ -80,6 +82,8 @@ class IdentifierNumbers:
     """Agreement of row order and scores so far."""
     own_first: int = 0
     """Rankings that begin with the identifier of their query."""
+    alike: set[str] = field(default_factory=set)
+    """Documents and queries that are judged ones but for the composition of letters."""
 
     def query_codes(self, segments: Strings) -> Int64:
         """Return the code of each segment's query, int64[segments]: its place in `queries`, beyond them for others.
@@ -163,6 +167,7 @@ def _read_parts(
     """
     parser = choose_engine(engine, source.size)
     how = ReadOptions(parser)
+    forms, others = (composed_otherwise(ids) if ids is not None else Ids.of([]) for ids in (docs, queries))
     while True:  # twice or thrice at most: a way of reading that did not do is not tried again
         numbers, lookup, results, earlier = IdentifierNumbers(queries), Lookup.of(docs), list[T](), set[int]()
         try:
@@ -190,6 +195,10 @@ def _read_parts(
                     name = numbers.query(int(query[np.searchsorted(cuts, twice, side="right") - 1]))
                     where = f"{source.name}{block.place(twice if order is None else int(order[twice]))}"
                     raise _repeated_document(where, name, block.buf, rows, twice)
+                if len(forms):
+                    at = ranking[doc < 0]
+                    found = forms.codes(take_strings(block.buf, rows.start[at], rows.length[at]))
+                    numbers.alike.update(forms.take(np.unique(found[found >= 0])).tolist())
                 best = ranking[cuts[:-1]]
                 numbers.own_first += count_equal(block.buf, rows.start[best], rows.length[best], segments)
                 score = rows.score[ranking]
@@ -209,11 +218,21 @@ def _read_parts(
                 if len(query):
                     results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
             say_order(source.name, numbers.order or OrderCounts())
+            numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
+            _say_alike(source.name, numbers.alike)
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
         except QuotedCellError:
             how = replace(how, quoted=True)
+
+
+def _say_alike(name: object, alike: set[str]) -> None:
+    if alike:
+        are = counted(len(alike), "identifier is a judged one", "identifiers are judged ones")
+        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}, and "
+        said += "count as unjudged; write both files in one form"
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
@@ -396,7 +415,10 @@ def join_run_file(
     if source is not None:
         with suppress(OddJsonError, BadRanking):
             return join_source(source, qrels, ties, engine)
-    return Judged.of(_nested_run(path, ties), qrels)
+    run = _nested_run(path, ties)
+    found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
+    _say_alike(path, {name for forms, own in found for name in forms.tolist() if own.codes([name])[0] >= 0})
+    return Judged.of(run, qrels)
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -23,8 +21,10 @@ from weir.core.strings import Float64, Ids
 from weir.core.tables import cell_text, csv_text
 from weir.errors import BadValue, FormatError, LossWarning, user_level
 from weir.files.atomic import write_text
-from weir.files.column_names import part_columns, say_left_out
+from weir.files.column_names import fold, part_columns, say_left_out
+from weir.files.formats import number_records, table_head
 from weir.files.json_record import parse_json
+from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.text_files import read_bytes
 
@@ -105,16 +105,12 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
-    Warns (LossWarning) of other columns. Raises FormatError, with the line, for another file, a row with other
-    cells than the header, a value that is no number, one given twice, several datasets, and systems or measures of
-    different queries.
+    Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the line,
+    for another file, a row with other cells than the header, a value that is no number, one given twice, several
+    datasets, and systems or measures of different queries.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(path, "bytes that are not UTF-8", "text in UTF-8") from None
-    rows = list(csv.reader(io.StringIO(text)))
-    header = rows[0] if rows else []
+    head = table_head(path)
+    header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
     expected = f"a header with {', '.join(VALUE_COLUMNS)}"
     if not set(VALUE_COLUMNS[1:]) <= set(header):
         raise FormatError(path, f"the columns {', '.join(header)[:80]}", expected)
@@ -124,12 +120,13 @@ def read_values(path: Path) -> dict[str, Scores]:
         raise FormatError(path, f"two columns named {twice}", expected, 1)
     origins = [header[at] for at, _ in part_columns(header, "qrels")]
     say_left_out(path, [name for name in header if name not in (*VALUE_COLUMNS, *origins)])
-    first: list[str] = []
-    for number, row in enumerate(rows[1:], 2):
+    first, odd = list[str](), list[tuple[str, str, str, int, str]]()
+    for number, row in number_records(path, head.separator, (header.index("value"),)):
         if not row:
             continue
         if len(row) != len(header):
-            raise FormatError(path, f"'{','.join(row)[:60]}'", expected, number)
+            found = f"{counted(len(row), 'cell')} in '{head.separator.join(row)[:60]}'"
+            raise FormatError(path, found, f"{len(header)} cells: {', '.join(header)}", number)
         cells = dict(zip(header, row, strict=True))
         datasets[cells.get("dataset", "")] = None
         own = [cells.get(name, "") for name in origins]
@@ -139,11 +136,12 @@ def read_values(path: Path) -> dict[str, Scores]:
         ):
             found = f"a second {other}, {cells[other]}"
             raise FormatError(path, found, f"the values of one {other} in a file of their own", number)
-        try:
-            system, measure, query, text = (cell_text(cells[name]) for name in VALUE_COLUMNS[1:])
-            value = float(text) if text else math.nan
-        except (KeyError, ValueError):
-            raise FormatError(path, f"'{','.join(row)[:60]}'", expected, number) from None
+        system, measure, query, text = (cell_text(cells[name]) for name in VALUE_COLUMNS[1:])
+        if blank := next((name for name in VALUE_COLUMNS[1:4] if not cells[name].strip()), ""):
+            raise FormatError(path, f"an empty {blank}", "a name in every row", number)
+        value = parse_slowly(text.strip().encode("utf-8", "replace"))
+        if math.isnan(value) and text.strip().casefold() not in ("", "nan"):
+            odd.append((system, measure, query, number, text))
         of = values.setdefault(system, {}).setdefault(measure, {})
         if query in of:
             raise FormatError(
@@ -151,6 +149,9 @@ def read_values(path: Path) -> dict[str, Scores]:
             )
         of[query] = value
     _leave_out_means(path, values)
+    for system, measure, query, number, text in odd:
+        if query in values[system].get(measure, {}):
+            raise FormatError(path, f"'{text[:60]}'", "a finite number as the value, or nothing", number)
     try:
         origin = Origin(collection=next(iter(datasets), "") or path.name)
         return {system: replace(Scores.from_dict(of), origin=origin) for system, of in values.items()}
@@ -158,21 +159,36 @@ def read_values(path: Path) -> dict[str, Scores]:
         raise FormatError(path, str(error), "values as weir results --per-query --csv writes them") from None
 
 
-def _leave_out_means(path: Path, values: Mapping[str, Mapping[str, dict[str, float]]]) -> None:
-    """Leave out the rows of a query "all" that are means of the others, as trec_eval prints them, and warn
-    (LossWarning)."""
-    tables = [of for measures in values.values() for of in measures.values() if "all" in of and len(of) > 1]
-    means = [math.fsum(v for q, v in of.items() if q != "all") / (len(of) - 1) for of in tables]
-    if tables and all(abs(of["all"] - mean) <= _ROUNDED for of, mean in zip(tables, means, strict=True)):
+def _leave_out_means(path: Path, values: Mapping[str, dict[str, dict[str, float]]]) -> None:
+    """Leave out the rows of a query such as "all" that are means of the others, as trec_eval prints them, with facts of
+    all queries such as its num_q, and warn (LossWarning).
+
+    Raises FormatError if there is nothing else.
+    """
+    for name in _MEANS:
+        tables = [
+            of for measures in values.values() for of in measures.values() if name in of and len(of) > 1
+        ]
+        means = [math.fsum(v for q, v in of.items() if q != name) / (len(of) - 1) for of in tables]
+        if not all(abs(of[name] - mean) <= _ROUNDED for of, mean in zip(tables, means, strict=True)):
+            continue
+        alone = [(of, one) for of in values.values() for one in list(of) if set(of[one]) == {name}]
+        if alone and not tables:
+            expected = "values by query, as trec_eval -q prints them"
+            raise FormatError(path, f"rows of the query '{name}' alone", expected)
         for of in tables:
-            del of["all"]
-        rows = counted(len(tables), "row")
-        warnings.warn(
-            LossWarning(f"{path}: not read: {rows} of the means over 'all' queries"), stacklevel=user_level()
-        )
+            del of[name]
+        for measures, one in alone:
+            del measures[one]
+        if tables:
+            rows = counted(len(tables) + len(alone), "row")
+            said = f"{path}: not read: {rows} of the means over '{name}' queries"
+            warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 _ROUNDED = 5e-4  # of means with three digits or more
+_MEANS = ("all", "amean", "mean", "average")
+"""What tools call the query of the means."""
 
 
 def write_scores(scores: Scores, path: Path) -> None:

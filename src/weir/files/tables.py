@@ -49,7 +49,7 @@ def table_columns(path: Path, parquet: bool) -> list[str]:
 
     Raises FormatError for damage.
     """
-    with _table_errors(path):
+    with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
@@ -58,7 +58,7 @@ def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
 
     Raises FormatError for damage.
     """
-    with _table_errors(path):
+    with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
 
@@ -71,7 +71,7 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
-    with _table_errors(path):
+    with table_errors(path):
         yield from _chunks(_batches(path, columns, parquet), columns, kind, path)
 
 
@@ -106,7 +106,7 @@ def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Itera
 
     Steps raise FormatError for missing values and damage.
     """
-    with _table_errors(path):
+    with table_errors(path):
         if not _has_several(_batches(path, [columns[1]], parquet)):
             return
         row = 0
@@ -132,7 +132,7 @@ def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
     at = origin_column(names, kind)
     if at is None:
         return None
-    with _table_errors(path):
+    with table_errors(path):
         return _origins(_batches(path, [names[at]], parquet))
 
 
@@ -142,8 +142,18 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
     )
 
 
+def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
+    """Yield all columns of a Parquet or Arrow file in Arrow's batches, within `table_errors`.
+
+    parquet: the file is Parquet, else Arrow.
+    rows: most rows of a batch.
+    """
+    return _batches(path, table_columns(path, parquet), parquet, rows)
+
+
 @contextmanager
-def _table_errors(path: Path) -> Iterator[None]:
+def table_errors(path: Path) -> Iterator[None]:
+    """Within the block, raise FormatError for damage that pyarrow finds in a file."""
     arrow = require("pyarrow", "run")
     try:
         yield
@@ -164,7 +174,7 @@ def _schema(path: Path, parquet: bool) -> Arrow:
         return reader.schema
 
 
-def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
+def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
     if parquet:
         # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
         file = _opened_parquet(path, [columns[0]])
@@ -172,7 +182,7 @@ def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
         # Of a group, not of its columns: asked for a damaged one of these, pyarrow ends the process.
         sizes = (facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
         check_unpacked(path, sum(sizes))
-        yield from _counted(path, file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False))
+        yield from _counted(path, file.iter_batches(rows, columns=columns, use_threads=False))
         return
     unpacked = _unpacked_size(path)
     if unpacked > HARMLESS_BYTES:
@@ -186,7 +196,7 @@ def _batches(path: Path, columns: list[str], parquet: bool) -> Iterator[Arrow]:
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if whole else iter(reader)
         # Offsets of a damaged file would lead anywhere, also where its bytes are counted.
         for batch in _counted(path, (_valid(batch.select(columns)) for batch in batches)):
-            yield from _pieces(batch)
+            yield from _pieces(batch, rows)
 
 
 def _valid(batch: Arrow) -> Arrow:
@@ -275,8 +285,8 @@ def _arrow_reader(path: Path, fields: list[int] | None) -> Iterator[Arrow]:
         yield (ipc.open_file if has_index else ipc.open_stream)(file, options=options)
 
 
-def _pieces(batch: Arrow) -> Iterator[Arrow]:
-    return (batch.slice(begin, BLOCK_ROWS) for begin in range(0, batch.num_rows, BLOCK_ROWS))
+def _pieces(batch: Arrow, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
+    return (batch.slice(begin, rows) for begin in range(0, batch.num_rows, rows))
 
 
 def _chunks(batches: Iterator[Arrow], columns: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:

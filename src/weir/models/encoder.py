@@ -14,7 +14,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.argument_types import checked, shown_value
 from weir.core.strings import Float32, Int64, Strings
-from weir.errors import BadValue, RankingWarning, user_level
+from weir.errors import BadValue, RankingWarning, UnusableText, user_level
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     POOLINGS,
@@ -304,10 +304,8 @@ class Loaded:
         for vectors in results(prompted, part.tokenizer, part.engine.rows, gather, plan, done):
             bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
             if len(bad):
-                raise BadValue(
-                    f"the vector of text {first + int(bad[0]) + 1} is not finite (computed in "
-                    f"{self.place.dtype}); take dtype='fp32', or look at the checkpoint"
-                )
+                advice = f"(computed in {self.place.dtype}); take dtype='fp32', or look at the checkpoint"
+                raise UnusableText("the vector", first + int(bad[0]), f"is not finite {advice}")
             first += len(vectors)
             yield vectors
 
@@ -398,8 +396,8 @@ class LoadedObject:
             )
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            text = rows[int(bad[0])][:60].replace(TITLE_END, " ")
-            raise BadValue(f"{self.encoder}: the vector of {text!r} is not finite")
+            words = rows[int(bad[0])][:60].replace(TITLE_END, " ")
+            raise UnusableText(f"{self.encoder}: the vector", int(bad[0]), "is not finite", words)
         if self.encoder.similarity == "dot":
             return vectors
         length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)

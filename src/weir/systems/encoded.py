@@ -17,7 +17,7 @@ from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64, in_range, offsets
-from weir.errors import BadValue, StoreError
+from weir.errors import BadValue, StoreError, UnusableText
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, read_array, seal_folder
 from weir.models.encoder import ObjectEncoder
@@ -235,7 +235,10 @@ class EncodedSearcher(Generic[L, Q, D]):
 
     def encoded(self, queries: Queries) -> Q:
         """Return the encoded queries; every text must be nonempty."""
-        return self.system.encoded_queries(self.loaded, queries)
+        try:
+            return self.system.encoded_queries(self.loaded, queries)
+        except UnusableText as error:
+            raise error.of(queries.ids[error.number]) from None
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:

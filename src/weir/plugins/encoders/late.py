@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.strings import Strings, offsets
-from weir.errors import BadValue, StoreError
+from weir.errors import BadValue, StoreError, UnusableText
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
     Checkpoint,
@@ -321,11 +321,9 @@ class LoadedLate:
         )
         bad = np.flatnonzero(~np.isfinite(encoded.values).all(axis=1))
         if len(bad):
-            text = int(np.searchsorted(encoded.ptr, bad[0], side="right"))
-            raise BadValue(
-                f"a vector of text {text} is not finite (computed in {self.place.dtype}); take dtype='fp32', or look "
-                "at the checkpoint"
-            )
+            text = int(np.searchsorted(encoded.ptr, bad[0], side="right")) - 1
+            advice = f"(computed in {self.place.dtype}); take dtype='fp32', or look at the checkpoint"
+            raise UnusableText("a vector", text, f"is not finite {advice}")
         return encoded
 
     def stream(

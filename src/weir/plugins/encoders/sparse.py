@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.strings import Float32, Int64, Strings, offsets
-from weir.errors import BadValue, StoreError
+from weir.errors import BadValue, StoreError, UnusableText
 from weir.models.batching import BatchPlan, Ragged, gather_ragged, results
 from weir.models.checkpoints import (
     Checkpoint,
@@ -576,11 +576,9 @@ class LoadedSparse:
         for block in results(prompted, tokenize, rows, gather_ragged, plan, done):
             bad = np.flatnonzero(~np.isfinite(block.values["weight"]))
             if len(bad):
-                text = first + int(np.searchsorted(block.ptr, bad[0], side="right"))
-                raise BadValue(
-                    f"a weight of text {text} is not finite (computed in {self.place.dtype}); take "
-                    "dtype='fp32', or look at the checkpoint"
-                )
+                text = first + int(np.searchsorted(block.ptr, bad[0], side="right")) - 1
+                advice = f"(computed in {self.place.dtype}); take dtype='fp32', or look at the checkpoint"
+                raise UnusableText("a weight", text, f"is not finite {advice}")
             first += len(block)
             if not encoder.quantised:
                 yield block

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from weir.core.strings import first_repeated
 from weir.errors import BadValue
 from weir.files.column_names import fold
 from weir.files.label_files import BINARY_WORDS
@@ -18,6 +19,10 @@ from weir.files.parsers import parse_slowly
 
 # ----------
 # The fields of a record, and what becomes of each: taken by a reader, kept as metadata, or told as left out.
+
+
+TRIMMED = "\0blanks"
+"""The mark of a record of which a text lost blanks around it."""
 
 
 class Cells(dict[str, Any]):
@@ -39,9 +44,11 @@ class Cells(dict[str, Any]):
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's plain text, and mark the field as used if it has one; a list or object has none."""
-        if text := plain_text(super().get(name)):
-            self.take(name)
+        """Return a field's plain text, and mark the field as used if it has one; a list or object has none.
+
+        Blanks around it are left out, and TRIMMED is marked."""
+        if text := plain_text(value := super().get(name)):
+            self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
@@ -112,6 +119,18 @@ class Cells(dict[str, Any]):
                     yield from inner.left(whole)
 
 
+class RepeatedNameError(Exception):
+    """An object holds a name twice; the message is the name."""
+
+
+def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
+    """Return a record of pairs of name and value; raises RepeatedNameError."""
+    fields = Cells(pairs)
+    if len(fields) < len(pairs):
+        raise RepeatedNameError(first_repeated(name for name, _ in pairs))
+    return fields
+
+
 _MEANT = {"filter", "candidates", "excluded", "instruction", "unanswerable"}
 """Metadata of queries with a fixed meaning; nested values of a file never go there by accident."""
 _LONGEST_LABELS = 50  # numbers in a list that is no vector
@@ -135,6 +154,11 @@ def has_value(value: object) -> bool:
 def left_out(records: Iterable[Cells]) -> Counter[str]:
     """Return {path of a field: number of records in which it is unused}."""
     return Counter(path for record in records for path in dict.fromkeys(record.left()))
+
+
+def trimmed(records: Iterable[Cells]) -> int:
+    """Return the number of records of which a text lost blanks around it."""
+    return len({id(one.taken) for one in records if TRIMMED in one._taken})
 
 
 def each_record(value: object) -> Iterator[Cells]:
@@ -295,6 +319,8 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
     for read in (_json, _python, _words):
         try:
             value = read(text)
+        except RepeatedNameError as error:
+            raise ValueError(f"'{error}' twice in '{text[:60]}'") from None
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(value, (list, dict)):
@@ -305,7 +331,7 @@ def spelled(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _json(text: str) -> Any:  # noqa: ANN401  JSON's values
-    return json.loads(text, parse_float=Spelled.of, object_pairs_hook=Cells)
+    return json.loads(text, parse_float=Spelled.of, object_pairs_hook=unique_cells)
 
 
 def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
@@ -317,7 +343,7 @@ def _python(text: str) -> Any:  # noqa: ANN401  JSON's values
             return [value(one) for one in node.elts]
         if isinstance(node, ast.Dict):
             keys = [plain_text(value(key)) if key is not None else "" for key in node.keys]
-            return Cells(zip(keys, map(value, node.values), strict=True))
+            return unique_cells(list(zip(keys, map(value, node.values), strict=True)))
         if isinstance(node, ast.Constant):
             if (
                 isinstance(node.value, str)

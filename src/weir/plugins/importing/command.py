@@ -24,11 +24,12 @@ from weir.plugins import importing
 @options("weir.plugins.importing.importer.import_files", "corpus", corpus={"type": PATH})
 @options(
     "weir.plugins.importing.items.Choices",
-    "grades judges words clicks impressions allow_disjoint allow_loss strict",
+    "grades judges words between clicks impressions allow_disjoint allow_loss strict",
     "choices",
     grades={"metavar": "round|scale=N|threshold=X|WORD=N,..."},
     judges={"type": click.Choice(["max", "min", "mean", "majority"])},
     words={"type": click.Choice(["all", "any"])},
+    between={"metavar": "MARK"},
     clicks={"metavar": "ctr|coec|pbm[=E1,E2,...]"},
 )
 def command(

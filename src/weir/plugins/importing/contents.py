@@ -6,27 +6,38 @@ import csv
 import io
 import json
 import re
-import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from weir.core.rounding import counted
 from weir.core.strings import first_repeated
-from weir.errors import BadValue, FormatError, LossWarning, UnknownName, require, user_level
+from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role
-from weir.files.formats import SEMICOLON, cells_of, csv_separator, decimal_points, named_separator
+from weir.files.formats import (
+    ARROW_TABLES,
+    SEMICOLON,
+    cells_of,
+    csv_separator,
+    decimal_points,
+    head_of,
+    named_separator,
+    refuse_foreign,
+    say_remarks,
+)
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
 from weir.files.label_files import MISSING
 from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import DAMAGE, check_unpacked, damaged, open_bytes, read_bytes, unpacked_name
+from weir.files.tables import table_batches, table_columns, table_errors
+from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
 from weir.plugins.importing.cells import (
     Cells,
+    RepeatedNameError,
     Spelled,
     grade_value,
     has_value,
@@ -35,6 +46,7 @@ from weir.plugins.importing.cells import (
     one_of,
     plain_text,
     spelled,
+    unique_cells,
 )
 from weir.settings import IMPORT_BYTES
 
@@ -389,7 +401,7 @@ def _table(
     separator = named or _separator_of(text, suffix, frozenset(chosen.values()))
     if not separator:
         return (), []
-    records = _records(path, text, separator)
+    records, literal = _records(path, text, separator)
     if not records:
         raise FormatError(path, "no row", "a table of queries, judgments or rankings")
     cells = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
@@ -400,7 +412,7 @@ def _table(
         if (name := first_repeated(header)) is not None:
             raise FormatError(path, f"two columns named '{name[:60]}'", "each name once", 1)
         lines = text.split("\n")[: records[0][0] - 1]  # before the header
-        _say_remarks(path, sum(line.startswith("#") for line in lines))
+        say_remarks(path, sum(line.startswith("#") for line in lines))
         if len(records) == 1:
             raise FormatError(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
@@ -408,7 +420,7 @@ def _table(
         records = records[1:]
     if separator == SEMICOLON:
         records = list(decimal_points(path, iter(records), _number_columns(columns, chosen)))
-    if separator == "\t":
+    if literal:
         _unquote(records, header)
     rows = []
     width = len(columns) if header else Counter(len(row) for _, row in records).most_common(1)[0][0]
@@ -451,6 +463,11 @@ def _number_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> list[i
 def _unquote(records: Sequence[tuple[int, list[str]]], header: Sequence[str]) -> None:
     known = field_names().every("text", "title", "query", "answer")
     quoted = [n for n, name in enumerate(header) if fold(name) not in known]
+    wrapped = [(n, one) for _, row in records for n, one in enumerate(row) if _QUOTED_CELL.fullmatch(one)]
+    if any(
+        '""' in one[1:-1] or n in quoted for n, one in wrapped
+    ):  # by a writer of tables, who quotes texts too
+        quoted = list(range(len(header)))
     for _, row in records:
         whole = cells_of("\t".join(row), "\t") if len(row) > len(header) > 0 else []
         if len(whole) == len(header) > 0:
@@ -490,12 +507,12 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
+def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[tuple[int, list[str]]]:
     lines = io.StringIO(text, newline="")
-    if separator == "\t" and '"' not in text.partition("\n")[0]:
-        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
-    else:
+    if quoted:
         reader = csv.reader(lines, delimiter=separator, strict=True)
+    else:
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     records: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:
@@ -506,38 +523,30 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
             what = f"a cell of more than {csv.field_size_limit():,} characters"
             raise FormatError(path, what, "shorter cells", reader.line_num) from None
         raise FormatError(path, str(error), "cells quoted as a whole", reader.line_num) from None
+    return records
+
+
+def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
+    """Return the records of a table, and whether quotation marks in them are signs as any other."""
+    literal = separator == "\t" and '"' not in text.partition("\n")[0]
+    records = _read_records(path, text, separator, not literal)
+    if literal and '"' in text and len({len(row) for _, row in records}) > 1:
+        with suppress(FormatError):  # they quote cells if rows are whole by that alone
+            quoted = _read_records(path, text, separator, True)
+            literal = len({len(row) for _, row in quoted}) > 1
+            records = records if literal else quoted
     # A line of as many cells as the others is a row, whatever it begins with.
     width = Counter(len(row) for _, row in records).most_common(1)[0][0] if records else 0
     first = next(
         (n for n, (_, row) in enumerate(records) if not _REMARK.match(separator.join(row))), len(records)
     )
-    return [one for n, one in enumerate(records) if n >= first or len(one[1]) == width > 1]
-
-
-def _say_remarks(path: Path, count: int) -> None:
-    """Warn (LossWarning) of lines that begin with # and are not read."""
-    if count:
-        lines = counted(count, "line that begins", "lines that begin")
-        warnings.warn(LossWarning(f"{path}: not read: {lines} with #"), stacklevel=user_level())
+    return [one for n, one in enumerate(records) if n >= first or len(one[1]) == width > 1], literal
 
 
 # ----------
 # A file as a JSON value, as rows with named fields, or as lines.
 
 
-_FOREIGN_DATA = (
-    (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
-    (
-        b"\x04\x22\x4d\x18",
-        "LZ4 data",
-        "the run or qrels saved as .json, .parquet or .trec (ranx: save('run.json'))",
-    ),
-    (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
-    (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
-    (b"SQLite format 3", "an SQLite database", "a table exported from it as CSV"),
-    (b"%PDF", "a PDF", "text"),
-    (b"\x89PNG", "a picture", "text"),
-)
 _MAX_LEVELS = 200
 _MAX_NODES = 20_000_000
 _BATCH_ROWS = 2048
@@ -607,22 +616,18 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     Raises FormatError for an unreadable file, MissingExtra for Parquet or YAML without its package, BadValue
     if memory may not hold the values.
     """
-    begins = read_bytes(path, 512)
-    is_parquet = begins.startswith(b"PAR1")
-    if not is_parquet:
+    begins = head_of(path)
+    is_table = begins.startswith(ARROW_TABLES)
+    if not is_table:
         if is_pickle(path):
             return replace(_of_value(path, _as_cells(read_pickle(path))), roles=roles)
-        for mark, what, expected in _FOREIGN_DATA:
-            if begins.startswith(mark):
-                raise FormatError(path, what, expected)
-        if begins[257:262] == b"ustar":
-            raise FormatError(path, "a tar archive", "one file out of it")
+        refuse_foreign(path, begins)
     if path.stat().st_size > IMPORT_BYTES:
         raise FormatError(
             path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
         )
-    if is_parquet:
-        batches = list(_parquet_rows(path, held=True))
+    if is_table:
+        batches = list(_arrow_rows(path, held=True))
         rows = tuple(row for _, batch in batches for row in batch)
         return Contents(path, "rows", rows=rows, columns=batches[0][0], roles=roles)
     text = _decoded(path, read_bytes(path))
@@ -668,6 +673,9 @@ def _begins_json(text: str) -> bool:
     return next((line for line in lines if line and not line.startswith("#")), "")[:1] in ("{", "[")
 
 
+_YAML_NULLS = ("", "~", "null", "Null", "NULL")
+
+
 def _yaml(path: Path, text: str) -> Contents:
     yaml = require("yaml", "import-sources")
 
@@ -678,9 +686,14 @@ def _yaml(path: Path, text: str) -> Contents:
         if name is not None:
             what = "a merge of mappings (<<)" if merge else f"'{name}' twice in one mapping"
             raise FormatError(path, what, "each name once, written out", node.start_mark.line + 1)
+        for key in scalars:
+            key.style = "'"  # a name is a text
         return yaml.BaseLoader.construct_mapping(loader, node, deep)
 
-    loader = type("Loader", (yaml.BaseLoader,), {"construct_mapping": mapping})
+    def scalar(_: Any, node: Any) -> str | None:  # noqa: ANN401  PyYAML has no types
+        return None if not node.style and node.value in _YAML_NULLS else node.value
+
+    loader = type("Loader", (yaml.BaseLoader,), {"construct_mapping": mapping, "construct_scalar": scalar})
     try:
         documents = [one for one in yaml.load_all(text, Loader=loader) if one]
     except yaml.YAMLError as error:
@@ -730,7 +743,7 @@ def _json(path: Path, text: str) -> Contents:
             break
         rows.append(TableRow.of(f"line {line}", value))
     else:
-        _say_remarks(path, remarks)
+        say_remarks(path, remarks)
         return _of_rows(path, rows)
     if rows or whole.msg != "Extra data":
         where, what = (line, reason) if rows else (whole.lineno, whole.msg)
@@ -745,7 +758,7 @@ _BLANKS = re.compile(r"\s*")
 
 
 def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder(object_pairs_hook=Cells, parse_float=Spelled.of)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique(path), parse_float=Spelled.of)
     at = 0
     while at < len(text):
         try:
@@ -761,16 +774,19 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
         at = _BLANKS.match(text, end).end()  # type: ignore[union-attr]  # it always matches
 
 
-def _strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        row = Cells(pairs)
-        if len(row) < len(pairs):
-            name = first_repeated(key for key, _ in pairs)
-            raise FormatError(path, f"'{name}' twice in one JSON object", "each name once")
-        return row
+def _unique(path: Path) -> Callable[[list[tuple[str, Any]]], Cells]:
+    def unique(pairs: list[tuple[str, Any]]) -> Cells:
+        try:
+            return unique_cells(pairs)
+        except RepeatedNameError as error:
+            raise FormatError(path, f"'{error}' twice in one JSON object", "each name once") from None
 
+    return unique
+
+
+def _strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
     try:
-        value = json.loads(text, object_pairs_hook=unique, parse_float=Spelled.of)
+        value = json.loads(text, object_pairs_hook=_unique(path), parse_float=Spelled.of)
     except json.JSONDecodeError:
         raise
     except RecursionError:
@@ -815,33 +831,25 @@ _NOT_JSON = re.compile("struct|map|binary|decimal")  # types of Arrow with value
 _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 
 
-def _parquet_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
-    arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
-    try:
-        with parquet.ParquetFile(str(path)) as table:
-            columns, count, length, values = tuple(table.schema_arrow.names), 0, 0, 0
-            if (name := first_repeated(columns)) is not None:
-                raise FormatError(path, f"two columns named '{name[:60]}'", "each name once")
-            odd = [one.name for one in table.schema_arrow if _NOT_JSON.search(str(one.type))]
-            facts = table.metadata
-            check_unpacked(path, sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups)))
-            for batch in table.iter_batches(_BATCH_ROWS):
-                length += batch.nbytes
-                check_unpacked(path, length)
-                nested = sum(c.nbytes for c in batch.columns if arrow.types.is_nested(c.type))
-                values = values * held + batch.num_rows * len(columns) + nested // _WORD_BYTES
-                require_held(path, values, batch.nbytes)
-                rows = batch.to_pylist()
-                for name in odd:
-                    for row in rows:
-                        row[name] = _as_cells(row[name], arrow=True)
-                yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
-                count += len(rows)
-            if not count:
-                yield columns, []
-    except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError) as error:
-        reason = str(error).partition("\n")[0][:160]
-        raise FormatError(path, f"a damaged table ({reason})", "a complete Parquet file") from None
+def _arrow_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
+    types, is_parquet = require("pyarrow", "run").types, read_bytes(path, 4) == b"PAR1"
+    with table_errors(path):
+        columns, count, values = tuple(table_columns(path, is_parquet)), 0, 0
+        if (name := first_repeated(columns)) is not None:
+            raise FormatError(path, f"two columns named '{name[:60]}'", "each name once")
+        for batch in table_batches(path, is_parquet, _BATCH_ROWS):
+            nested = sum(c.nbytes for c in batch.columns if types.is_nested(c.type))
+            values = values * held + batch.num_rows * len(columns) + nested // _WORD_BYTES
+            require_held(path, values, batch.nbytes)
+            rows = batch.to_pylist()
+            for name in (one.name for one in batch.schema if _NOT_JSON.search(str(one.type))):
+                for row in rows:
+                    row[name] = _as_cells(row[name], arrow=True)
+            yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
+            count += len(rows)
+        if not count:
+            found = f"the columns {', '.join(columns)[:80]} and no row below them"
+            raise FormatError(path, found, "a row for each record")
 
 
 # ----------
@@ -859,13 +867,13 @@ def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | No
 
     Raises FormatError, also while batches are read.
     """
-    begins = read_bytes(path, 4)
-    if begins.startswith(b"PAR1"):
+    begins = read_bytes(path, 8)
+    if begins.startswith(ARROW_TABLES):
         if path.stat().st_size <= HELD_BYTES:
             return None
         return (
             Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
-            for columns, rows in _parquet_rows(path)
+            for columns, rows in _arrow_rows(path)
         )
     limit = _PACKED_BYTES if path.suffix in (".gz", ".zst") else HELD_BYTES
     if path.stat().st_size <= limit or not begins.startswith(b"{"):
@@ -905,4 +913,4 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                 yield Contents(path, "rows", rows=tuple(rows), columns=columns, roles=roles)
         except DAMAGE as error:
             raise damaged(path, error) from error
-    _say_remarks(path, remarks)
+    say_remarks(path, remarks)

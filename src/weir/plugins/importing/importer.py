@@ -25,7 +25,7 @@ from weir.files.records import read_documents
 from weir.files.runs import refuse_swapped
 from weir.files.text_files import Watch, unwatched
 from weir.files.write import write_qrels, write_run
-from weir.plugins.importing.cells import Cells, each_record, left_out
+from weir.plugins.importing.cells import Cells, each_record, left_out, trimmed
 from weir.plugins.importing.contents import (
     BEYOND,
     Contents,
@@ -137,6 +137,7 @@ def _read_file(
         "columns": {item.role: item.field for item in items if isinstance(item, Used)},
         "notes": [
             *notes,
+            *([f"rows whose texts lost blanks around them: {counts.trimmed:,}"] if counts.trimmed else []),
             *([f"the split {split}, by the file's name"] if split not in ("test", file.split) else []),
         ],
     }
@@ -173,6 +174,7 @@ def _accounted(
             one for one in ([source] if isinstance(source, Cells) else source) if isinstance(one, Cells)
         ]
         counts.cells_left.update(left_out(one for one in records if BEYOND not in one))
+        counts.trimmed += trimmed(each_record(source))
 
 
 _SPLITS = ("train", "dev", "valid", "validation", "val", "test")

@@ -203,6 +203,7 @@ def query_items(
 ) -> Iterator[Item]:
     """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a name.
 
+    missing: reason of the refusal.
     grades: judged documents and grades.
     docs: the ranking, None for none.
     """
@@ -368,6 +369,8 @@ class Choices:
     """The grade of a pair that has several (of a majority the highest of tied ones); otherwise it is refused."""
     words: str = ""
     """How many of several words a relevant document holds."""
+    between: str = ""
+    """The mark between the documents of one cell, such as | or ;."""
     strict: bool = False
     """Write nothing if any file is refused."""
     clicks: str = ""

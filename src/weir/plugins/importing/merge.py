@@ -376,6 +376,8 @@ class FileCounts:
     """Number of all refused rows."""
     rows: int = 0
     """Rows of the file."""
+    trimmed: int = 0
+    """Rows whose texts lost blanks around them."""
     places: set[str] = field(default_factory=set)
     """Places of rows lost to the collection."""
     cells_left: Counter[str] = field(default_factory=Counter)
@@ -430,7 +432,8 @@ class ImportedFile:
         lost = {item.where for item in self.items if isinstance(item, Refused)} | self.counts.places
         places = {item.where for item in self.items if isinstance(item, kept)} | lost
         documents = self.counts.counts["documents"] + self.counts.counts["repeated documents"]
-        total = max(len(places) + documents, self.counts.rows)
+        by_topic = all(where.startswith("topic ") for where in lost)  # each of several lines
+        total = max(len(places) + documents, 0 if by_topic else self.counts.rows)
         if len(lost) > LARGEST_LOSS * total:
             why = reasons((one.where, one.reason) for one in self.refused())
             raise BadValue(
@@ -690,7 +693,7 @@ def _judged_pairs(
                 if grade is None:
                     word = str(item.grade)[:40]
                     named = f"; `grades='{unknown}'` gives each word its number" * (
-                        grade_word(word) not in ("", "nan")
+                        bool(unknown) and grade_word(word) not in ("", "nan")
                     )
                     raise ValueError(f"the grade {word!r} is no finite number{named}")
                 if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):

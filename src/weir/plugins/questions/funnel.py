@@ -185,6 +185,7 @@ def funnel_of(
     A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
     lost.
 
+    stages: first to last.
     texts: of documents and queries, to show the first words of both for lost documents.
     Raises BadValue without stages, and if no document is relevant.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Float32, Int64, Strings, offsets
-from weir.errors import BadValue, StoreError, UnknownName
+from weir.errors import BadValue, StoreError, UnknownName, UnusableText
 from weir.files.atomic import storing
 from weir.files.leases import clear_lock
 from weir.models.batching import Ragged
@@ -593,6 +593,15 @@ def _encode_lacking(
 
 
 def _encoded(
+    texts: TextSource, numbers: Int64, encode: Encode, stored_as: Codec
+) -> Iterator[tuple[Int64, Ragged]]:
+    try:
+        yield from _encoded_blocks(texts, numbers, encode, stored_as)
+    except UnusableText as error:
+        raise error.of(texts.name(int(numbers[error.number]))) from None
+
+
+def _encoded_blocks(
     texts: TextSource, numbers: Int64, encode: Encode, stored_as: Codec
 ) -> Iterator[tuple[Int64, Ragged]]:
     answer, at = encode(texts.take(numbers)), 0

@@ -93,6 +93,14 @@ class _Layout:
     """Documents are known by their texts."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     """Role -> field, as the user chose."""
+    between: str = ""
+    """The mark between documents of one cell."""
+
+    def documents(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
+        value = row.fields.opened(self.roles.get(role, ""))
+        if not self.between or not isinstance(value, str) or self.between not in value:
+            return value
+        return [name for one in value.split(self.between) if (name := one.strip())]
 
     def of(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
         return row.fields.get(self.roles[role]) if role in self.roles else None
@@ -185,6 +193,43 @@ def _flattened(row: TableRow) -> TableRow:
     return TableRow(row.where, fields)
 
 
+_NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
+
+
+def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists."""
+    columns = dict.fromkeys(name for row in rows for name in row.fields)
+    families: dict[str, dict[int, str]] = {}
+    for column in columns:
+        if numbered := _NUMBERED.fullmatch(column):
+            families.setdefault(numbered[1], {})[int(numbered[2])] = column
+    taken, chosen = set(map(fold, columns)), set(contents.roles.values())
+    several = [name for name, members in families.items() if len(members) > 1 and fold(name) not in taken]
+    numbers = usual(several, "grade", "score", "rank")
+    documents = {
+        name: families[name]
+        for name in usual(several, "relevant", "doc", "retrieved")
+        if name not in numbers and chosen.isdisjoint(families[name].values())
+    }
+    if not documents:
+        return rows
+    if numbers:
+        raise BadValue(
+            f"{contents.path}: numbered columns of documents ({next(iter(documents))} ...) and of {numbers[0]}; give a "
+            "row for each document"
+        )
+    joined = []
+    for row in rows:
+        fields = Cells(row.fields)
+        row.fields.track_with(fields)
+        for name, members in documents.items():
+            listing = [fields.pop(members[n], None) for n in sorted(members)]
+            fields[name] = [one for one in listing if has_value(one)]
+            fields.take(*members.values())
+        joined.append(TableRow(row.where, fields))
+    return joined
+
+
 def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
     return {
         column: within
@@ -195,8 +240,8 @@ def _word_fields(columns: list[str], used: Collection[str]) -> dict[str, str]:
     }
 
 
-def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
-    rows = [_flattened(row) for row in _records(contents)]
+def _layout(contents: Contents, between: str = "") -> tuple[_Layout, list[TableRow]]:
+    rows = _with_lists(contents, [_flattened(row) for row in _records(contents)])
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
     roles = roles_of(columns, contents.roles, contents.path, rows)
 
@@ -225,7 +270,8 @@ def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     named = roles.get("doc", roles.get("relevant", ""))
     values = [dict.get(row.fields, named) for row in rows]
     by_text = bool(named) and names_texts(named, values)
-    return _Layout(roles, _word_fields(columns, roles.values()), texts_are_ids, by_text, contents.roles), rows
+    words = _word_fields(columns, roles.values())
+    return _Layout(roles, words, texts_are_ids, by_text, contents.roles, between), rows
 
 
 def _evidence(contents: Contents) -> str:
@@ -248,9 +294,9 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 
 @reader("records", "rows with named fields", _evidence, general=True)
-def read_records(contents: Contents, _: Choices) -> Iterator[Item]:
+def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield queries, judgments and rankings by the names of fields."""
-    yield from _rows(contents, _meaning)
+    yield from _rows(contents, _meaning, choices.between)
 
 
 @reader("qrels", "judgments, a row for each")
@@ -295,9 +341,11 @@ def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _rows(
-    contents: Contents, meaning_of: Callable[[Contents, _Layout, list[TableRow]], Meaning]
+    contents: Contents,
+    meaning_of: Callable[[Contents, _Layout, list[TableRow]], Meaning],
+    between: str = "",
 ) -> Iterator[Item]:
-    layout, rows = _layout(contents)
+    layout, rows = _layout(contents, between)
     read = meaning_of(contents, layout, rows)
     if read is _golden:  # numbers that say nothing of a document are metadata
         judged, ranked = {"relevant"} & set(layout.roles) or layout.words, "retrieved" in layout.roles
@@ -311,7 +359,13 @@ def _rows(
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
-    odd = dict(_odd_identifiers(layout, rows))
+    names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
+    numbers = (dict.get(row.fields, name) for row in rows for name in names)
+    if pointed := sum(type(one) is float and one.is_integer() for one in numbers):
+        yield FileRemark(
+            f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
+        )
+    odd = dict(_odd_identifiers(names, rows))
     yield from (Refused(where, reason) for where, reason in odd.items())
     rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
@@ -323,8 +377,7 @@ def _rows(
     yield from items
 
 
-def _odd_identifiers(layout: _Layout, rows: list[TableRow]) -> Iterator[tuple[str, str]]:
-    names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
+def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[str, str]]:
     for row in rows:
         try:
             for name in names:
@@ -443,7 +496,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 
 def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:
-    value = row.fields.opened(layout.roles.get(role, ""))
+    value = layout.documents(row, role)
     listing = value if isinstance(value, list) else [value] if has_value(value) else []
     docs = [one for one in listing if isinstance(one, (dict, list)) or not _names_nothing(one)]
     found = [member for member in (member_of(one, layout.chosen) for one in docs) if member and member.key.id]
@@ -481,7 +534,7 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 
 def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
     name = layout.roles["retrieved"]
-    members = row.fields.opened(name)
+    members = layout.documents(row, "retrieved")
     if not isinstance(members, list):
         raise ValueError(f"no list in '{name}'")
     docs = [member_of(one, layout.chosen) for one in members]
@@ -524,7 +577,7 @@ def _of_distances(column: str) -> Iterator[FileRemark]:
 
 
 def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
-    key, value = layout.query(row), row.fields.opened(layout.roles.get("relevant", ""))
+    key, value = layout.query(row), layout.documents(row, "relevant")
     if not has_value(value):
         return
     grade = layout.of(row, "grade") if "grade" in layout.roles else 1
@@ -551,7 +604,9 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
     elif not layout.by_text and _looks_like_several(plain_text(value)):
         shown = " ".join(plain_text(value).split())[:60]
         yield Refused(
-            row.where, f"'{shown}' looks like several documents in one cell; write them as a JSON list"
+            row.where,
+            f"'{shown}' looks like several documents in one cell; name the mark between them, as in `between='|'`, or "
+            "write them as a JSON list",
         )
     else:
         yield from _one(layout, key, row, value, grade)
@@ -663,8 +718,9 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     at_ranks = {
         (layout.query(row), plain_text(dict.get(row.fields, layout.roles.get("rank", "")))) for row in rows
     }
-    # Rows of several systems, unless ranks go on from one to the other.
-    several = not ("rank" in layout.roles and len(at_ranks) == len(rows))
+    # Rows of several systems, unless ranks go on from one to the other, with other documents.
+    pairs = {(layout.query(row), layout.doc(row)) for row in rows}
+    several = not ("rank" in layout.roles and len(at_ranks) == len(pairs) == len(rows))
     systems = _system_columns(layout, rows) if several else []
     rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
@@ -672,7 +728,8 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         if layout.doc(row) == ItemKey():
             yield Refused(row.where, "no document")
         elif value is None:
-            yield Refused(row.where, f"no number in '{layout.roles[role]}'")
+            shown = plain_text(dict.get(row.fields, layout.roles[role]))[:40]
+            yield Refused(row.where, f"'{shown}' in '{layout.roles[role]}' is no number")
         else:
             run = " ".join(row.fields.text(name) for name in systems)
             rankings.setdefault((run, layout.query(row)), []).append((value, row))

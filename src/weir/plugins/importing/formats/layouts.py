@@ -148,7 +148,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
     for row in contents.rows:
         try:
             refuse_no_identifier(name, row.fields.get(name))
-            key = ItemKey(identifier(row.fields.get(name)), _text(text, row.fields.get(text)))
+            key = ItemKey(identifier(row.fields.get(name)), _text(row, text))
         except ValueError as error:
             yield Refused(row.where, str(error))
             continue
@@ -177,11 +177,10 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
     others_of_text = [one for one in texts if one not in (text, name, title)]
     joined = 0
     for row in contents.rows:
-        values = [row.fields.get(column) for column in (text, title)]
-        joined += any(isinstance(value, list) for value in values)
+        joined += any(isinstance(row.fields.get(column), list) for column in (text, title))
         try:
             refuse_no_identifier(name, row.fields.get(name))
-            body, head = map(_text, (text, title), values)
+            body, head = _text(row, text), _text(row, title)
         except ValueError as error:
             yield Refused(row.where, str(error))
             continue
@@ -209,13 +208,14 @@ def _column(contents: Contents, role: str, used: str) -> str:
     return next(iter(filled or found), "")
 
 
-def _text(column: str, value: object) -> str:
+def _text(row: TableRow, column: str) -> str:
+    value = row.fields.get(column)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        value = "\n\n".join(value)
+        return plain_text("\n\n".join(value))
     if isinstance(value, (list, dict)):
         kind = "an object" if isinstance(value, dict) else "a list with other things than texts"
         raise ValueError(f"{kind} as '{column}'; expected a text: say which field with `columns='text=NAME'`")
-    return plain_text(value)
+    return row.fields.text(column)
 
 
 def _metadata(row: TableRow) -> dict[str, Any]:

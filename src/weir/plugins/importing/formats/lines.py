@@ -12,7 +12,7 @@ from typing import Any
 
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold
-from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, second_column, trec_fault
+from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, say_remarks, second_column, trec_fault
 from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
 from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain_text
@@ -58,17 +58,18 @@ def _cells(contents: Contents, most: int = 0, blanks: bool = False) -> list[Cell
     if contents.rows and not blanks and "\t" not in contents.text.partition("\n")[0]:
         table = contents.rows[: most or None]
         return [(row.where, [v for n, v in row.fields.items() if n != BEYOND]) for row in table]
-    rows: list[Cells] = []
-    tabs: bool | None = False if blanks else None
-    for line, text in enumerate(contents.text.split("\n"), 1):
-        if not text.strip() or text.startswith("#"):
-            continue
-        if tabs is None:
-            tabs = "\t" in text
-        cells = [cell.strip(BLANKS) for cell in text.strip("\r\n").split("\t")] if tabs else columns_of(text)
-        rows.append((f"line {line}", cells))
-        if most and len(rows) >= most:
-            break
+    lines = [(n, text) for n, text in enumerate(contents.text.split("\n"), 1) if text.strip()]
+    own = [(n, text) for n, text in lines if not text.startswith("#")][: most or None]
+    tabs = not blanks and bool(own) and "\t" in own[0][1]
+
+    def cells(text: str) -> list[str]:
+        return [cell.strip(BLANKS) for cell in text.strip("\r\n").split("\t")] if tabs else columns_of(text)
+
+    rows = [(f"line {n}", cells(text)) for n, text in own]
+    if not most:
+        remarks, widths = (cells(text) for _, text in lines if text[0] == "#"), {len(row) for _, row in rows}
+        told = [row for row in remarks if len(row) in widths or not widths]
+        say_remarks(contents.path, sum(number(row[-1]) is not None or not trec_fault(row) for row in told))
     return rows
 
 

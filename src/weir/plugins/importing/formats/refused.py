@@ -17,6 +17,11 @@ _MEASURE_NAME = re.compile(
     re.I,
 )
 
+_TREC_EVAL = re.compile(
+    r"runid|num_(q|ret|rel|rel_ret|nonrel_judged_ret)|(gm_)?(map|bpref)|Rprec|recip_rank|11pt_avg|infAP|utility|set_\w+"
+    r"|(P|recall|success|ndcg_cut|map_cut|ndcg_rel|Rprec_mult|relative_P|relstring|iprec_at_recall|rbp\w*)_[\d.]+|ndcg|Rndcg|binG|G",
+)
+
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
     """Register a format without anything to import: its reader raises BadValue with the title and `instead`."""
@@ -32,6 +37,8 @@ def _measure_lines(contents: Contents) -> str:
     if re.match(r"name,(.*,)?(map|ndcg|recip_rank|P_|AP|RR|nDCG)|#\s+Model\s", contents.text):
         return "a table of systems and measures"
     rows = [line.split("\t") for line in contents.text.split("\n") if line.strip()][:200]
+    if rows and all(len(row) == 3 and _TREC_EVAL.fullmatch(row[0].strip()) for row in rows):
+        return f"a measure of trec_eval such as {rows[0][0].strip()}, a query and a value on each line"
     for column in (0, 1, 2):
         if all(len(row) == column + 2 for row in rows):
             names = [re.split(r"[@(.]", row[column])[0] for row in rows]
