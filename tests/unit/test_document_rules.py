@@ -52,6 +52,20 @@ def test_planted_failures_are_found_and_no_others(tmp_path):
     }  # fmt: skip
 
 
+def test_rules_of_what_a_collection_lacks_are_told(tmp_path, capsys):
+    folder, run = write_collection(tmp_path / "mine"), tmp_path / "a.trec"
+    weir.Run.of({"q1": ["d1"]}).save(run)
+    rules_file(
+        folder, "forbidden d99 *", "forbidden d1 query:q99", "superseded d1  d98", "is  query:q98 group:all"
+    )
+    assert main(["eval", str(folder), str(run), "-m", "Leak@1"]) == 0
+    shown = capsys.readouterr().err
+    assert (
+        "2 of 3 documents of document rules are not in it, and such rules never fail: 'd99', 'd98'" in shown
+    )
+    assert "2 of 2 queries of document rules are not in it, and such rules never fail: 'q99', 'q98'" in shown
+
+
 documents = st.lists(st.sampled_from([f"d{n}" for n in range(8)]), unique=True, max_size=8)
 
 

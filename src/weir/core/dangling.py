@@ -1,4 +1,4 @@
-"""Judgments on documents and queries that a collection does not have."""
+"""Judgments, and rules beside them, on documents and queries that a collection does not have."""
 
 from __future__ import annotations
 
@@ -64,16 +64,19 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return a note on judgments of missing documents; [] if there are none."""
+    """Return notes on judgments and rules of missing documents; [] if there are none."""
     found = dangling(qrels, docs)
-    return [] if found is None else [found.note(collection)]
+    rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
+    return [*([] if found is None else [found.note(collection)]), *rules]
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return a note on judged queries that the collection lacks, which no system can answer; [] if there are none."""
+    """Return notes on judged queries that the collection lacks, which no system can answer, and on rules of such
+    queries; [] if there are none."""
+    rules = [] if qrels.beside is None else _rule_notes("queries", qrels.beside.queries, queries, collection)
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
-        return []
+        return rules
     names = qrels.queries.take(missing[:EXAMPLES]).tolist()
     said = part_of(len(missing), len(qrels), "judged queries", "is", "are")
     more = ", such as " if len(missing) > EXAMPLES else ": "
@@ -81,8 +84,19 @@ def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
         Note(
             f"{collection}: {said} not among its queries, and asked of no system{more}{', '.join(map(repr, names))}",
             "take queries and judgments of one version; missing=answered-only leaves out queries without an answer",
-        )
+        ),
+        *rules,
     ]
+
+
+def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note]:
+    missing = np.flatnonzero(known.codes(named.strings) < 0)
+    if not len(missing):
+        return []
+    said = part_of(len(missing), len(named), f"{kind} of document rules", "is", "are")
+    more = ", such as " if len(missing) > EXAMPLES else ": "
+    names = ", ".join(map(repr, named.take(missing[:EXAMPLES]).tolist()))
+    return [Note(f"{collection}: {said} not in it, and such rules never fail{more}{names}")]
 
 
 def plain_name(name: str) -> str:

@@ -97,6 +97,16 @@ class Beside(Protocol):
         """Return a hash of all rules, for keys of scores."""
         ...
 
+    @property
+    def docs(self) -> Ids:
+        """Return the documents that rules name."""
+        ...
+
+    @property
+    def queries(self) -> Ids:
+        """Return the queries that rules name."""
+        ...
+
     def join(self, run: Run, queries: Ids) -> object:
         """Return the rules joined with a run, as measures read them (`Judged.beside`)."""
         ...

@@ -81,6 +81,14 @@ class DocumentRules:
     digest: str
     """Hash of the file."""
 
+    @property
+    def queries(self) -> Ids:
+        """Return the queries that rules name."""
+        barred = [name.removeprefix("query:") for name in self.forbidden if name.startswith("query:")]
+        return Ids.of(
+            dict.fromkeys((*barred, *(one for one in self.asked if one != EVERYONE), *self.belongs))
+        )
+
     def join(self, run: Run, queries: Ids) -> JoinedRules:
         """Return the documents of a run to which a rule applies; raises BadValue for a run without identifiers."""
         run.refuse_nameless()
