@@ -55,7 +55,7 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a name, and return it; raises BadValue for an existing name."""
+        """Register a value under a name, and return it; raises BadValue for an existing name, unless `again`."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = self._prepared(value)

@@ -24,6 +24,8 @@ from weir.files.integrity import SEAL, Checksum, _checksum
 from weir.models.checkpoints import read_checkpoint
 from weir.models.weights import supported
 
+pytestmark = pytest.mark.filterwarnings("ignore::weir.errors.LossWarning")  # records that are left out
+
 WRONG = (None, True, False, 0, -1, 7, 0.5, -1e308, float("nan"), float("inf"), 10**90, "", "a", "\ud800", "a\0b", "\n",
          "../../../../etc/passwd", "/etc/passwd", "1" * 5000, [], {}, [[]], [None], {"a": None}, {"": {}}, "x" * 70_000)  # fmt: skip
 COMMANDS = (

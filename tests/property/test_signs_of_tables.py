@@ -201,18 +201,38 @@ def test_identifiers_that_meet_only_after_normalisation_are_told_by_whatever_joi
         [(name, "d"), ("q", "d")] if what == "query" else [("q", name), ("q", "d")] for name in (ours, theirs)
     )
     (tmp_path / "j.qrels").write_text("".join(f"{query} 0 {doc} 1\n" for query, doc in judged))
+    rows = {query: {doc: 9.5 - n} for n, (query, doc) in enumerate(found)}
+    rows = rows if what == "query" else {"q": {doc: 9.5 - n for n, (_, doc) in enumerate(found)}}
+    (tmp_path / "r.json").write_text(json.dumps(rows))
     (tmp_path / "r.trec").write_text(
         "".join(f"{query} Q0 {doc} {n} {9 - n} t\n" for n, (query, doc) in enumerate(found))
     )
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        weir.evaluate(tmp_path / "j.qrels", tmp_path / "r.trec", ["RR"])
-    told = [
-        one
-        for one in said
-        if "1 identifier is a judged one but for the composition of letters" in str(one.message)
-    ]
-    assert len(told) == (ours != theirs)
+    for name in ("r.trec", "r.json"):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            weir.evaluate(tmp_path / "j.qrels", tmp_path / name, ["RR"])
+        told = [str(one.message) for one in said if "but for the composition of letters" in str(one.message)]
+        assert [one.partition(" is ")[0] for one in told] == [f"{tmp_path / name}: 1 identifier"] * (
+            ours != theirs
+        )
+
+
+def test_yaml_is_no_table_of_pairs_and_is_named_with_the_way_to_read_it(tmp_path):
+    (tmp_path / "g.yaml").write_text("q1: d1\n")
+    with pytest.raises(FormatError, match=r"found YAML; .* weir data import FILE -o DIR"):
+        Qrels.load(tmp_path / "g.yaml")
+
+
+def test_rows_of_two_systems_whose_ranks_go_on_are_two_runs_where_a_document_returns(tmp_path):
+    head, rows = "system,query_id,doc_id,rank\n", "x,q,a,1\nx,q,b,2\ny,q,c,3\ny,q,{},4\n"
+    for last, runs in (
+        ("a", {"x": {"q": {"a": 2.0, "b": 1.0}}, "y": {"q": {"c": 2.0, "a": 1.0}}}),
+        ("d", None),
+    ):
+        imported(tmp_path, "r.csv", head + rows.format(last))
+        assert written(tmp_path / "out")[2] == (
+            runs or {"r": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}}
+        )
 
 
 TEXTS = {

@@ -22,7 +22,10 @@ from weir.experiment.verify import verified
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)", "bm25 >> score(rm3)")
 FAULTS = 60
-pytestmark = pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning"),
+    pytest.mark.filterwarnings("ignore::weir.errors.LossWarning"),  # records that are left out
+]
 
 
 @pytest.fixture(scope="module")

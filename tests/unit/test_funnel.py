@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -98,6 +99,10 @@ def test_a_gold_passage_that_is_cut_in_two_is_lost_at_the_chunker(tmp_path):
     assert (chunker.name, chunker.kind, chunker.left) == ("passages of 4 words", "chunker", 2)
     assert [(one.query, one.document) for one in chunker.losses] == [("q", "d1")]
     assert (search.left, cut.left) == (2, 2)  # although bm25 ranks it
+    assert (
+        search.value == cut.value == pytest.approx((1 / (1 + math.log(2, 3)) + 1) / 2)
+    )  # d1 of q counts as lost
+    assert search.value <= search.ceiling
     assert weir.funnel(dataset, chunked)[0].whole[-1].left == 3
 
 

@@ -17,7 +17,7 @@ import weir
 from weir.cli import main
 from weir.core.scores import JudgedScores, Scores, SystemScores
 from weir.core.strings import Ids
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.score_files import read_baseline, write_baseline
 from weir.stats.compare import ScoreTable, on_same_queries
 from weir.stats.distributions import student_quantile
@@ -391,3 +391,27 @@ def test_what_is_odd_about_a_baseline_is_said_when_it_is_saved(tmp_path, capsys)
     said = capsys.readouterr().err
     assert "3 of 12 judged queries are not answered" in said
     assert "rankings have at most 2 documents, and R@10 looks no deeper" in said
+
+
+def test_a_folder_of_two_depths_says_which_is_taken(tmp_path):
+    for k in (3, 50):
+        weir.benchmark("brook-facts", "bm25", "RR", k=k, out=tmp_path)
+    result = weir.gate(tmp_path, tmp_path, measures="RR")
+    said = "baseline and candidate: bm25 on brook-facts is compared with k=50 alone, not 3"
+    assert said in [note.text for note in result.notes()]
+    with pytest.warns(RankingWarning, match="is compared with k=50 alone, not 3"):
+        weir.compare(
+            "brook-facts",
+            tmp_path,
+            {"q": ["d"]} | weir.Run.load(next(tmp_path.glob("*/*/run.trec"))).to_dict(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("interval", "queries", "said"), [("percentile", 4, "needs 5"), ("two-level", 9, "datasets")]
+)
+def test_an_interval_that_cannot_hold_is_refused(interval, queries, said):
+    judged = {f"q{n}": {"a": 1} for n in range(queries)}
+    one, other = ({q: {"b": 2.0 * (n % 2), "a": 1.0} for n, q in enumerate(judged)} for _ in range(2))
+    with pytest.raises(BadValue, match=said):
+        weir.gate(judged, one, other, "RR", interval=interval)

@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from weir.errors import BadValue, FormatError
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
 from weir.plugins.bridges.export import write_annotated_runs, write_mteb_results
+from weir.plugins.report.study import Study
 from weir.stats.score_rows import system_notes
 
 QUERIES = [f"q{n}" for n in range(8)]
@@ -227,6 +229,22 @@ def test_every_statement_of_a_folder_is_of_parts_that_belong_together(tmp_path_f
             assert system not in whole or mean == pytest.approx(whole[system], abs=1e-12)
     else:
         assert not grid.datasets[-1].startswith("mean")
+
+    # Costs stand beside the same means, and a report compares what `weir.compare` compares.
+    means = {(row.dataset, row.system): row.mean for row in rows}
+    costs = {
+        (one.quality.dataset, one.quality.system): one.quality.mean for one in weir.efficiency(root, "AP")
+    }
+    assert costs == means
+    study = Study.of(root, measures=["AP"])
+    with suppress(BadValue):
+        compared = weir.compare(root, measures="AP")
+        pairs = [[(p.first, p.second, p.difference, p.verdict) for p in one.pairs] for one in compared]
+        assert [
+            [(p.first, p.second, p.difference, p.verdict) for p in one.pairs] for one in study.comparisons
+        ] == pairs
+        assert [one.count for one in study.comparisons] == [one.count for one in compared]
+    assert len(study.units) == len(units)
 
     # Verdicts are of two systems on one dataset, or on so many collections.
     try:
@@ -720,6 +738,29 @@ def test_a_report_calls_nobody_the_fastest_beside_one_of_another_measure_or_dept
     weir.benchmark("brook-facts", "bm25(k1=3.0)", "nDCG@10", k=3, out=tmp_path)
     weir.benchmark("brook-facts", "bm25(b=0.0)", "nDCG@10", k=3, out=tmp_path)
     assert "the fastest" not in weir.report(tmp_path, audit=False).to_html()
+
+
+@pytest.mark.parametrize("measure", ["gmAP", "Hole@3", "Judged@10"])
+def test_a_threshold_takes_no_measure_by_which_silence_would_be_best(measure):
+    qrels = {f"q{n}": {"a": int(n < 6)} for n in range(12)}
+    with pytest.raises(BadValue, match="is not the worst of it"):
+        weir.threshold(qrels, {q: {"a": float(n)} for n, q in enumerate(qrels)}, measure)
+
+
+def test_a_plan_says_that_differences_of_gmap_are_of_logarithms():
+    qrels = judged([1] * 8)
+    assert "of logarithms, as are all effects" in str(weir.power(qrels, FIRST, SECOND, "gmAP"))
+    assert "logarithms" not in str(weir.power(qrels, FIRST, SECOND, "AP"))
+
+
+def test_costs_of_other_depths_make_no_system_the_worse(tmp_path):
+    for k in (3, 50):
+        weir.benchmark("brook-facts", ["bm25", "bm25(b=0.0)"], "RR", k=k, out=tmp_path)
+    costs = weir.efficiency(tmp_path, "RR")
+    assert {one.depth for one in costs} == {3, 50}
+    for depth in (3, 50):
+        assert any(one.best for one in costs if one.depth == depth)
+    assert "on the collection, to the same depth, is as good" in str(costs.notes()[0])
 
 
 def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):

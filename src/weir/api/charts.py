@@ -406,7 +406,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
         )
         if len(points) > 1:
             measure = own[0].quality.measure
-            same = len({one.machine for one, _ in timed}) == 1  # else no time is better than another
+            same = len({(one.machine, one.depth) for one, _ in timed}) == 1  # else no time is better
             drawn.append(
                 Points(
                     f"Quality against time on {dataset}",

@@ -324,7 +324,7 @@ def cells_of(
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     finished, lacking = finished_and_lacking(path_of(folder), datasets)
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
-    return cells, tuple(map(Note, (*damaged_records(path_of(folder)), *lacking)))
+    return cells, tuple(map(Note, dict.fromkeys((*damaged_records(path_of(folder)), *lacking))))
 
 
 @checked

@@ -551,7 +551,10 @@ def text_width(text: str, size: float) -> float:
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters."""
+    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters.
+
+    size: of the font, in pixels.
+    """
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:

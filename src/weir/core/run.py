@@ -265,16 +265,18 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query; raises BadValue as `without_self`."""
+        """Return the run without the documents listed for each query; raises BadValue without identifiers."""
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query; an empty list keeps all; raises
-        BadValue as `without_self`."""
+        """Return the run with only the documents listed for each query; an empty list keeps all.
+
+        Raises BadValue without identifiers.
+        """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks permit; raises BadValue as `without_self`."""
+        """Return the run with only the documents that the masks permit; raises BadValue without identifiers."""
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))

@@ -24,7 +24,7 @@ from weir.core.strings import Ids
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load, query_groups
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
-from weir.errors import BadValue, FormatError, UnknownName
+from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.results import (
     ResultCell,
     answered_texts,
@@ -32,6 +32,7 @@ from weir.experiment.results import (
     cell_collection,
     collection_of_cell,
     collection_places,
+    damaged_records,
     dataset_of,
     finished_cells,
     largest_k,
@@ -696,9 +697,10 @@ def collections_of(
 def _systems_in(
     folder: Path, measures: Sequence[str], names: Sequence[str], fetch: bool
 ) -> list[SystemScores]:
-    cells = (
-        [open_cell(folder)] if (folder / RECORD).exists() else largest_k(by_split(finished_cells(folder)))[0]
-    )
+    single = (folder / RECORD).exists()
+    for damaged in () if single else damaged_records(folder):  # else another system would take its place
+        raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
+    cells, shallower = ([open_cell(folder)], []) if single else largest_k(by_split(finished_cells(folder)))
     systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, names):
         name = cell.label or cell.system
@@ -717,11 +719,15 @@ def _systems_in(
         dataset = cell_collection(cell, fetch)
         marks = {} if dataset is None else judgment_marks(dataset.qrels)
         systems[name][cell.dataset] = JudgedScores(scores, marks, cell.judgments)
+    called = {c.label or c.system: c.called for c in cells}
     return [
         SystemScores(
             name,
             datasets,
-            remarks=tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])),
+            remarks=(
+                *(text for text in shallower if text.startswith(f"{called[name]} on ")),
+                *unscored_notes([c for c in cells if (c.label or c.system) == name]),
+            ),
         )
         for name, datasets in systems.items()
     ]

@@ -62,12 +62,14 @@ class Efficiency:
     search_marks: tuple[str, ...] = ()
     """Likewise for `search_seconds`."""
     best: bool = False
-    """True if no other system that the same machine measured on the collection is as good in quality, query time and
-    index size, and better in one."""
+    """True if no other system that the same machine measured on the collection, to the same depth, is as good in
+    quality, query time and index size, and better in one."""
     concurrency: int | None = None
     """Concurrent requests to a service; None if no service was timed."""
     exact_share: float | None = None
     """Share of the exact k best that an approximate search finds."""
+    depth: int | None = None
+    """The number of documents that were asked for (k); times of different depths do not compare."""
 
     @property
     def timed(self) -> bool:
@@ -116,11 +118,11 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     if quality not in available:
         raise UnknownName("measure in these results", quality, available)
     systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == quality]
-    single = {(one.quality.dataset, one.machine) for one in systems if one.p50_ms is not None}
+    single = {_place(one) for one in systems if one.p50_ms is not None}
     # Quality, time of a query and size of the index, larger is better; what was not measured is the worst.
     goodness = []
     for one in systems:
-        place = one.quality.dataset, one.machine
+        place = _place(one)
         costs = (one.p50_ms if place in single else one.mean_ms, one.index_bytes)
         marks = (
             direction(quality) * one.quality.mean,
@@ -138,6 +140,10 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
         )
         for one, (place, mine) in zip(systems, goodness, strict=True)
     ]
+
+
+def _place(one: Efficiency) -> tuple[object, ...]:
+    return one.quality.dataset, one.machine, one.depth
 
 
 def _cost(cell: ResultCell, row: Row) -> Efficiency:
@@ -175,6 +181,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             index_marks=(*_index_marks(index), *_api_notes(index)),
             search_marks=tuple(_search_marks(search, bool(cached), measured_here)),
             exact_share=1 - lost["share"] if lost else None,
+            depth=cell.depth,
         )
         for name in COUNTED:
             value = getattr(measured, name)
@@ -305,8 +312,8 @@ EFFICIENCIES = ResultKind(
 
 
 def _compared(results: Sequence[Efficiency]) -> str:
-    several = len({one.machine for one in results}) > 1
-    return "on the collection that the same machine measured" if several else "on the collection"
+    machine = " that the same machine measured" * (len({one.machine for one in results}) > 1)
+    return f"on the collection{machine}{', to the same depth,' * (len({one.depth for one in results}) > 1)}"
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:

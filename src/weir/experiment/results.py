@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
@@ -27,6 +27,7 @@ from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_her
 from weir.errors import (
     BadValue,
     FormatError,
+    LossWarning,
     RankingWarning,
     StoreError,
     UnknownName,
@@ -488,7 +489,10 @@ def runs_in(folder: Path) -> list[Path]:
     if len(places) > 1:
         listed = ", ".join(places)
         raise BadValue(f"{folder} holds rankings of {listed}; name the folder of one system on one of them")
-    return [cell.run for cell in largest_k(cells)[0]]
+    largest, shallower = largest_k(cells)
+    for text in shallower:
+        warnings.warn(RankingWarning(text), stacklevel=user_level())
+    return [cell.run for cell in largest]
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
@@ -549,15 +553,19 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     """Return every finished result (cell) of a folder: as datasets and systems were requested, then by time.
 
     unjudged: include collections without judgments.
-    Raises FormatError if there is no result.
+    Warns (LossWarning) of records that cannot be read. Raises FormatError if there is no result.
     """
     root = path_of(root)
-    return _finished(root, _by_folder(root), unjudged)
+    groups, damaged = _by_folder(root)
+    for text in damaged:
+        warnings.warn(LossWarning(text), stacklevel=user_level())
+    return _finished(root, groups, unjudged)
 
 
 def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
-    """Return (finished results in order, a sentence for each collection whose rankings no judgments have scored)."""
-    groups = _by_folder(root)
+    """Return (finished results in order, a sentence for each record that cannot be read, and for each collection
+    whose rankings no judgments have scored)."""
+    groups, damaged = _by_folder(root)
     cells = _finished(root, groups)
     scored = {(cell.dataset, cell.system) for cell in cells}
     lacking: dict[str, list[str]] = {}
@@ -566,19 +574,33 @@ def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list
             if (not datasets or cell.dataset in datasets) and (cell.dataset, cell.system) not in scored:
                 lacking.setdefault(cell.dataset, []).append(cell.system)
     remedy = "weir labels pool writes what to judge, and the same weir run scores them by judgments"
-    return cells, [
+    return cells, damaged + [
         f"{name}: rankings without scores of {', '.join(run_titles(of).values())}: {remedy}"
         for name, of in lacking.items()
     ]
 
 
-def _by_folder(root: Path) -> list[list[ResultCell]]:
+def _by_folder(root: Path) -> tuple[list[list[ResultCell]], list[str]]:
     files: dict[Path, list[Path]] = {}
     for path in sorted(root.glob(f"*/*/{SCORES}")):
         files.setdefault(path.parent, []).append(path)
     records: dict[Path, Record | None] = {}
     groups = [_cells_in(folder, paths, records) for folder, paths in sorted(files.items())]
-    return [group for group in groups if group]
+    # A record that is read alone is whole; which one is not is sought where fewer scores came out than lie there.
+    suspect = [folder for folder, group in zip(sorted(files), groups, strict=True)
+               if sum(len(cell.scored) for cell in group) < len(files[folder])]  # fmt: skip
+    damaged = [
+        text for folder in suspect for path in (folder / RECORD, *files[folder]) for text in _damage(path)
+    ]
+    return [group for group in groups if group], damaged
+
+
+def _damage(path: Path) -> list[str]:
+    try:
+        read_record(path)
+    except StoreError as error:
+        return [f"left out: {error}"]
+    return []
 
 
 def no_folder(root: Path) -> str:
@@ -634,11 +656,7 @@ def damaged_records(root: Path) -> list[str]:
     """Return a sentence on each record of a results folder that cannot be read."""
     problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
-        for path in sorted(root.glob(pattern)):
-            try:
-                read_record(path)
-            except StoreError as error:
-                problems.append(f"left out: {error}")
+        problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
     return problems
 
 
@@ -793,7 +811,6 @@ def _whose(cells: Sequence[ResultCell], collection: str | Path | Dataset) -> str
 def _cells_in(
     folder: Path, scores: Sequence[Path] | None = None, records: dict[Path, Record | None] | None = None
 ) -> list[ResultCell]:
-    """Return the results (cells) of the rankings in a folder, one for each set of judgments that scored them."""
     records = {} if records is None else records
     stages = tuple(_stages(folder, records, set()))
     if not stages:
@@ -1168,7 +1185,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
-    made = [*map(Note, mixed_provenance(cells)), *judgments, *said]
+    made = [*map(Note, mixed_provenance(cells, shown)), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows)]
 
@@ -1187,7 +1204,6 @@ def _short_rankings(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
-    """Return a note for each system that returned fewer documents than it was asked for."""
     by_cut: dict[tuple[str, int], set[str]] = {}
     for cell in cells:
         if cell.cut is not None:
@@ -1222,13 +1238,20 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
     return notes + (_short_rankings(cells, names) if len({cell.depth for cell in cells}) > 1 else [])
 
 
-def mixed_provenance(cells: Sequence[ResultCell]) -> list[str]:
-    """Return sentences on results with equal names but different algorithms, settings, k or collections."""
+def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
+    """Return sentences on results with equal names but different algorithms, settings, k or collections.
+
+    measures: those whose algorithms count, by default all.
+    """
     sentences = other_algorithms(
         {
             f"{cell.dataset} {cell.called}": {
                 "bootstrap interval": str(cell.scored[-1][1].declared["interval"].get("algorithm")),
-                **{f"measure {measure}": number for measure, number in cell.origin.algorithms.items()},
+                **{
+                    f"measure {measure}": number
+                    for measure, number in cell.origin.algorithms.items()
+                    if not measures or measure in measures
+                },
             }
             for cell in cells
         }

@@ -486,8 +486,8 @@ def measure_number(measure: Measure) -> int:
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return the numbers of judged, answered and unjudged queries, the longest ranking, and the share of tied
-    documents."""
+    """Return the numbers of judged, answered and unjudged queries, the length of the longest ranking, whether
+    rankings are whole, and the share of tied documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

@@ -224,6 +224,7 @@ def other_rules(
 ) -> Iterator[Alternative]:
     """Yield scoring rules of other tools that differ from Weir's in one respect.
 
+    dropped: self-matches are already removed.
     depths: where to cut rankings.
     """
     usual = Scoring(measure)

@@ -197,6 +197,9 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
         raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
+    if suffix in (".yaml", ".yml"):
+        expected = "another format; golden sets in YAML are read by: weir data import FILE -o DIR"
+        raise FormatError(path, "YAML", expected)
     line = head.partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
     if certain is not None and certain.name == "tsv":
         # Between tabs may stand TREC's columns, or those of BEIR without their names; so may lines cut at blanks.

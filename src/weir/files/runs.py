@@ -219,18 +219,20 @@ def _read_parts(
                     results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
-            if numbers.alike:
-                names = counted(
-                    len(numbers.alike), "identifier is a judged one", "identifiers are judged ones"
-                )
-                said = f"{source.name}: {names} but for the composition of letters (Unicode NFC and NFD), such as "
-                said += f"{min(numbers.alike)!a}, and count as unjudged; write both files in one form"
-                warnings.warn(RankingWarning(said), stacklevel=user_level())
+            _say_alike(source.name, numbers.alike)
             return results, numbers
         except _InterleavedError:
             how = replace(how, whole=True)
         except QuotedCellError:
             how = replace(how, quoted=True)
+
+
+def _say_alike(name: object, alike: set[str]) -> None:
+    if alike:
+        are = counted(len(alike), "identifier is a judged one", "identifiers are judged ones")
+        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}, and "
+        said += "count as unjudged; write both files in one form"
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
@@ -413,7 +415,10 @@ def join_run_file(
     if source is not None:
         with suppress(OddJsonError, BadRanking):
             return join_source(source, qrels, ties, engine)
-    return Judged.of(_nested_run(path, ties), qrels)
+    run = _nested_run(path, ties)
+    found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
+    _say_alike(path, {name for forms, own in found for name in forms.tolist() if own.codes([name])[0] >= 0})
+    return Judged.of(run, qrels)
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:

@@ -268,7 +268,7 @@ TREC = LineShape(0, 7, 0, 2, 4)
 
 @jit
 def _columns(buf: U8, at: int, edge: I64) -> int:
-    """Find start and end of each column of the line at `at`, and the line end as edge[14].
+    """Write start and end of each column of the line at `at` to `edge`, in pairs, and the line end to edge[14].
 
     Returns the number of columns, 7 for more than six, 0 for a blank line or a comment.
     """

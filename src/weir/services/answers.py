@@ -422,7 +422,7 @@ class ServiceUsage:
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return the counts, and percentiles of the answers' milliseconds for each number of concurrent requests."""
+        """Return counts of answers, tokens, verdicts and failures, and latencies by number of concurrent requests."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,

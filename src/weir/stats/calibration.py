@@ -118,7 +118,10 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's; raises BadValue for more than MOST_LABELS grades."""
+    """Return the agreement of a model's labels with people's, NaN if no pair has both.
+
+    Raises BadValue for more than MOST_LABELS grades.
+    """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
     tables = label_tables(people, model)

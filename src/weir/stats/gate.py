@@ -20,7 +20,7 @@ from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_quantile
 from weir.stats.power import MOST_QUERIES, POWER, queries_needed
 from weir.stats.query_differences import QueryDifference
-from weir.stats.resampling import INTERVALS, bounds
+from weir.stats.resampling import INTERVALS, bounds, fewest
 from weir.stats.run_noise import RunNoise, noise_of
 from weir.stats.score_rows import never_note
 from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
@@ -39,7 +39,8 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 class GateRules:
     """The drop that a gate allows, and the confidence that it needs.
 
-    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for an interval not in INTERVALS.
+    Raises BadValue for a negative drop, a confidence outside 0.5..1 and the interval two-level, UnknownName for an
+    interval not in INTERVALS.
     """
 
     max_drop: float = 0.01
@@ -61,6 +62,8 @@ class GateRules:
         if not 0.5 < self.confidence < 1:
             raise BadValue(f"the confidence is {self.confidence}; expected between 0.5 and 1")
         INTERVALS.get(self.interval)
+        if self.interval == "two-level":
+            raise BadValue("the interval is two-level, which is of means over datasets; a gate takes t")
 
     def allowed(self, measure: str) -> float:
         """Return the largest accepted drop of a measure's mean: its own in `drops`, else `max_drop`."""
@@ -188,6 +191,11 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         raise BadValue(
             f"no drop of {table.measure} exceeds {drop}: every candidate passes; allow less than 1"
         )
+    least = fewest(2 * rules.confidence - 1) if rules.interval != "t" else 2
+    if 1 < len(d) < least and not is_never(table.measure):
+        where = f"{table.dataset}, {group}" if group else table.dataset
+        found = f"{len(d)} queries, on which its bound would not hold; take t"
+        raise BadValue(f"{where}: an interval of {rules.interval} needs {least} queries; found {found}")
     if len(d) < 2 and not group and not is_never(table.measure):
         raise BadValue(f"{table.dataset}: a gate needs at least two queries; found {len(d)}")
     assert table.queries is not None

@@ -17,7 +17,7 @@ from weir.core.rounding import change, count, percent, probability, score
 from weir.core.strings import Float64
 from weir.core.tables import Table, table_of
 from weir.errors import BadValue
-from weir.measures.measure import within_unit
+from weir.measures.measure import is_geometric, within_unit
 from weir.stats.distributions import (
     binomial_tail,
     foreseen_tail,
@@ -544,7 +544,8 @@ def _power_tables(plans: Sequence[PowerPlan]) -> tuple[Table, ...]:
         if one.detectable is not None and not (within_unit(one.measure) and one.detectable > 1):
             least = score(one.detectable)
         above = (
-            f"{one.measure}: {count(one.queries)} queries, {one.second} minus {one.first} {change(one.difference)}, "
+            f"{one.measure}: {count(one.queries)} queries, {one.second} minus {one.first} {change(one.difference)}"
+            f"{' of logarithms, as are all effects' if is_geometric(one.measure) else ''}, "
             f"standard deviation {score(one.deviation)}",
             f"minimum detectable effect now: {least} "
             f"(found {100 * one.wanted:g} times in 100 in new data by one {one.test} test at level {one.alpha:g})"

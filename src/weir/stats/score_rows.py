@@ -489,6 +489,7 @@ def _tie_notes(
 ) -> list[Note]:
     """Return at most one note, on ties: the means whose printed digits depend on the order of tied documents.
 
+    of: {measure: name of its row in the note}.
     tied: share of the documents returned that are tied; a large share is noted anyway.
     """
     rows = [row for row in rows if row.movable]

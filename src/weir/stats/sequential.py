@@ -35,9 +35,9 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
     """Return after each difference the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
     differences: float64[..., n], of several samples at once.
-    bound: above -1.
+    bound: above -1, at most 1.
 
-    Raises BadValue for no differences, and for differences outside -1..1.
+    Raises BadValue for another bound, no differences, and differences outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")

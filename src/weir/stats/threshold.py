@@ -283,9 +283,12 @@ def threshold(
     unanswerable: queries to count as unanswerable although nothing is judged for them.
 
     A query is unanswerable if none of its grades is above 0. Raises BadValue for fewer than four queries of
-    either kind or an undefined measure, UnknownName for another confidence.
+    either kind, an undefined measure and one whose worst value is not 0, UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()
+    if measure.geometric or direction(str(measure)) <= 0:
+        problem = "a query that is left unanswered scores 0, which is not the worst of it"
+        raise BadValue(f"{measure}: {problem}; take a measure of which more is better, such as R@10")
     scores = scores_of(Judged.of(run, qrels), (measure,))
     relevant = set(qrels.queries.take(np.unique(qrels.query_of_row()[qrels.grade > 0])).tolist())
     answerable = sorted(relevant)

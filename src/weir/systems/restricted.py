@@ -112,7 +112,10 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer documents than asked for."""
+    """Warn (RankingWarning) of queries with fewer documents than asked for.
+
+    seen: the depth of the search, as text.
+    """
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"

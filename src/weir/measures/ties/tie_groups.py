@@ -75,7 +75,7 @@ class Groups:
 
     @staticmethod
     def of(query: NDArray[np.integer], first: NDArray[np.integer], last: NDArray[np.integer]) -> Groups:
-        """Return the groups of rows sorted by query and first place."""
+        """Return the tie groups of rows, which must be sorted by query and first place."""
         opens = np.ones(len(query), np.bool_)
         opens[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
         at = np.flatnonzero(opens)

@@ -97,6 +97,7 @@ def columns_of(
 ) -> tuple[Column, ...]:
     """Return a column for each system with the first `depth` documents of its ranking for a query.
 
+    values: the query's score by each system.
     dataset: gives titles and texts; "" for documents that are not on this machine.
     aside: {document: judgment} that these scores leave out.
     """
@@ -221,7 +222,10 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns."""
+    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns.
+
+    here: judgments are on this machine, so that a document without one counts as unjudged.
+    """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:
         return Markup()

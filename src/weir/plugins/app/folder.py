@@ -130,7 +130,7 @@ class Results:
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the identifier of the query with this text; "" without one."""
+        """Return the identifier of the query with this text (by `query_key`); "" without one."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""

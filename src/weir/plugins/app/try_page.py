@@ -111,7 +111,10 @@ def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
     """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there
-    are none."""
+    are none.
+
+    paid: also ask systems that ask a service.
+    """
     if not query:
         return (), None, ""
     try:

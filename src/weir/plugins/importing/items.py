@@ -203,6 +203,7 @@ def query_items(
 ) -> Iterator[Item]:
     """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a name.
 
+    missing: reason of the refusal.
     grades: judged documents and grades.
     docs: the ranking, None for none.
     """

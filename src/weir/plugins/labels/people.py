@@ -153,7 +153,7 @@ def people_of(
     preferences: Sequence[Preference],
     measure: Measure,
 ) -> People:
-    """Return how sure the people who judged are.
+    """Return agreement, consistency, human ceiling and preferences of the people who judged.
 
     labels, again: first and second grades by judge.
     Raises BadValue for a measure whose mean over the orders of tied documents is not known.

@@ -87,6 +87,7 @@ def judging_pool(
 ) -> JudgingPool:
     """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
 
+    lot: order queries at random instead.
     limit: keep the pairs of largest weight.
 
     Documents of a query are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or
@@ -136,6 +137,7 @@ def pools_of(
 ) -> list[JudgingPool]:
     """Return a pool for each collection, written to `out`, or to folders in it.
 
+    lot: as for `judging_pool`.
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
 

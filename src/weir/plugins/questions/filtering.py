@@ -192,27 +192,21 @@ class _Tally:
     """Rows of the judgments of permitted documents, of queries with a relevant one."""
 
 
-def _studied(
+def _prepared(
     dataset: Dataset,
+    queries: Queries,
     system: Retriever,
     exact: DenseRetriever,
     shelf: Shelf,
     rules: FilterRules,
-    given: Sequence[str],
-    watch: Watch,
-) -> FilterStudy:
-    context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
-    queries, corpus, k = dataset.queries.take(with_text(dataset.queries)), dataset.corpus, rules.k
-    if not len(queries):
-        raise BadValue(f"{dataset.name} has no query with a text")
-    fixed = {str(one): one.mask(corpus) for one in map(parse_filter, given)}
-    if empty := [text for text, mask in fixed.items() if not mask.any()]:
-        raise BadValue(f"no document of {dataset.name} fits the filter {empty[0]}")
-    reference: Any = shelf.index(exact, corpus, context)
+    context: Context,
+) -> tuple[_Vectors, _Asker]:
+    """Return the vectors of the exact answers and the searches to study; raises BadValue if they cannot be compared."""
+    reference: Any = shelf.index(exact, dataset.corpus, context)
     vectors = _Vectors(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)
     )
-    searcher: Any = shelf.index(system, corpus, context)
+    searcher: Any = shelf.index(system, dataset.corpus, context)
     own = isinstance(system, DenseRetriever)
     near = None  # searched by its own vectors
     if _vectors_searched(system) == exact:
@@ -232,6 +226,27 @@ def _studied(
         raise BadValue(
             f"`effort` applies to graphs and lists only, such as HNSW32 and IVF64,Flat; {system} has neither"
         )
+    return vectors, asker
+
+
+def _studied(
+    dataset: Dataset,
+    system: Retriever,
+    exact: DenseRetriever,
+    shelf: Shelf,
+    rules: FilterRules,
+    given: Sequence[str],
+    watch: Watch,
+) -> FilterStudy:
+    context = Context(progress=lambda done, total: watch(f"{dataset.name}  {system}", done, total))
+    queries, corpus, k = dataset.queries.take(with_text(dataset.queries)), dataset.corpus, rules.k
+    if not len(queries):
+        raise BadValue(f"{dataset.name} has no query with a text")
+    fixed = {str(one): one.mask(corpus) for one in map(parse_filter, given)}
+    if empty := [text for text, mask in fixed.items() if not mask.any()]:
+        raise BadValue(f"no document of {dataset.name} fits the filter {empty[0]}")
+    vectors, asker = _prepared(dataset, queries, system, exact, shelf, rules, context)
+    own = isinstance(system, DenseRetriever)
     qrels, places = dataset.qrels, corpus.ids.tie_ranks
     judged, of = corpus.ids.codes(qrels.docs.strings)[qrels.doc], qrels.queries.codes(queries.ids.strings)
     tallies: dict[tuple[str, int], _Tally] = defaultdict(_Tally)
@@ -269,21 +284,32 @@ def _studied(
                 recall, short = recall_of(answer[:k], scores, best), len(answer) < len(best)
                 tally.facts[setting].append((recall, mask.sum(), mask[unfiltered].mean(), short, compared))
                 tally.milliseconds[setting].append(ms)
-    searches = list[FilteredSearch]()
-    for (name, _), tally in tallies.items():
-        facts = {setting: np.array(rows, np.float64).T for setting, rows in tally.facts.items()}
-        times = [
-            asker.together.get(min(k * setting[2], len(corpus)), np.array(ms))
-            for setting, ms in tally.milliseconds.items()
-        ]
-        lost = _lost(dataset, queries.ids, tally, rules)
-        searches += FilteredSearch.of(name, facts, lost, times, len(corpus))
+    searches = _searches(dataset, queries.ids, tallies, asker, rules)
     remarks = [f"exact: all vectors of {exact} compared in double, of equal scores any counts"]
     remarks += [] if asker.during else [f"{system} is asked without filters, which are applied after it"]
     return FilterStudy(
         dataset.name, str(system), len(corpus), len(queries), k, rules.target, rules.measure, rules.seed, str(exact),
         tuple(searches), tuple(remarks),
     )  # fmt: skip
+
+
+def _searches(
+    dataset: Dataset,
+    ids: Ids,
+    tallies: Mapping[tuple[str, int], _Tally],
+    asker: _Asker,
+    rules: FilterRules,
+) -> list[FilteredSearch]:
+    searches, documents = list[FilteredSearch](), len(dataset.corpus)
+    for (name, _), tally in tallies.items():
+        facts = {setting: np.array(rows, np.float64).T for setting, rows in tally.facts.items()}
+        times = [
+            asker.together.get(min(rules.k * setting[2], documents), np.array(ms))
+            for setting, ms in tally.milliseconds.items()
+        ]
+        lost = _lost(dataset, ids, tally, rules)
+        searches += FilteredSearch.of(name, facts, lost, times, documents)
+    return searches
 
 
 def _groups(

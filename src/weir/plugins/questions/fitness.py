@@ -83,7 +83,7 @@ class MeasureFitness:
     pair: tuple[str, str]
     """The pair of systems whose smallest difference is the median of all pairs; empty names if no two differ."""
     needed: int | None
-    """Number of queries that would show the change; None if ten million would not."""
+    """Number of queries that would show the change; None if ten million would not, or if no two systems differ."""
     best: str
     """The best system."""
     mean: float
@@ -471,7 +471,8 @@ def _fitness_tables(found: Sequence[Fitness]) -> tuple[Table, ...]:
         head = ["measure", "queries", "shows", f"queries for {one.change:g}", "best", "mean", "of ceiling"]
         lines = [[*head, *(["noise"] if noisy else [])]]
         for row in one.measures:
-            needed = "> 10,000,000" if row.needed is None else count(row.needed)
+            more = "> 10,000,000" if row.pair[0] else "-"
+            needed = more if row.needed is None else count(row.needed)
             share = percent(abs(row.mean / row.ceiling)) if row.ceiling else "-"
             cells = [
                 row.measure,

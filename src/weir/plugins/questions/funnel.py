@@ -132,7 +132,7 @@ class FunnelStage:
     documents: float
     """Mean number of documents that leave the stage; NaN before the first search."""
     value: float
-    """Mean of the measure for its order; NaN if it has none."""
+    """Mean of the measure for its order, documents lost by a chunker as not relevant; NaN if it has none."""
     ceiling: float
     """Mean of the measure for a perfect order, cut at k, of the documents that leave the stage."""
     losses: tuple[LostDocument, ...] = ()
@@ -185,6 +185,7 @@ def funnel_of(
     A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
     lost.
 
+    stages: first to last.
     texts: of documents and queries, to show the first words of both for lost documents.
     Raises BadValue without stages, and if no document is relevant.
     """
@@ -241,8 +242,15 @@ class _Joined:
         shares: Float64 = np.bincount(self.query[left], minlength=len(self.qrels))[some] / self.relevant[some]
         return shares
 
-    def mean(self, run: Run) -> float:
-        return defined_mean(self.measure.per_query(Judged.of(run, self.qrels)), self.measure)
+    def mean(self, run: Run, left: Mask) -> float:
+        joined, row = Judged.of(run, self.qrels), judged_rows(run, self.qrels)
+        lost = np.flatnonzero((row >= 0) & self.gold & ~left)  # by a chunker, though ranked
+        if len(lost):
+            places = np.stack((joined.query, joined.rank), axis=1).tolist()
+            of_lost = set(zip(self.query[lost].tolist(), run.ranks()[row[lost]].tolist(), strict=True))
+            stays = np.array([tuple(place) not in of_lost for place in places])
+            joined = replace(joined, grade=np.where(stays, joined.grade, 0))
+        return defined_mean(self.measure.per_query(joined), self.measure)
 
     def forbidden(self, run: Run) -> dict[tuple[str, str], int] | None:
         beside = self.qrels.beside
@@ -339,8 +347,8 @@ def _line(
         *interval(shares, unit=True),
         None,
         len(run.doc) / max(len(run), 1) if ordered else math.nan,
-        joined.mean(run.top(joined.rules.k)) if ordered else math.nan,
-        joined.mean(joined.perfect(run, left)),
+        joined.mean(run.top(joined.rules.k), left) if ordered else math.nan,
+        joined.mean(joined.perfect(run, left), left),
         tuple(_losses(np.flatnonzero(before & ~left), ranks, joined)),
         None if not ordered or (found := joined.forbidden(run)) is None else len(found),
     )

@@ -19,7 +19,6 @@ from weir.core.scores import Note
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
 from weir.datasets.scoring_rules import ScoringRules
-from weir.errors import BadValue
 from weir.files.frames import run_from
 from weir.files.label_files import labels_from
 from weir.files.paths import path_of
@@ -51,8 +50,7 @@ def migrate(
     """Return what changes from an old to a new system, without judgments, and a verdict by few labels: `weir
     study migrate`.
 
-    Raises BadValue for rankings without a common query, if nothing is left to label or `out` exists, and the
-    WeirErrors of reading.
+    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
 
     old, new: rankings, as `weir.evaluate` takes a run.
     rules: weir.MigrationRules.
@@ -60,7 +58,7 @@ def migrate(
         counts.
     thresholds: scores of the old system, to be mapped to scores of the new one.
     labels: number of documents on the sheet.
-    out: a folder for a sheet of the documents to label next, by default none.
+    out: a folder for a sheet of the documents to label next, by default none; not written once it is decided.
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
     """
@@ -83,17 +81,15 @@ def migrate(
     groups = None if by is None else query_groups(by, before.queries, dataset)
     found = migration_of(before, after, rules, known, queries, groups, thresholds)
     found = replace(found, dataset="" if dataset is None else dataset.name)
-    if out is not None:
-        if found.labels.verdict != "undecided" or not found.labels.contested:
-            raise BadValue(
-                f"nothing is left to label: {found.new} is {found.labels.verdict} by the labels so far"
-            )
+    notes = [*scoring.notes, *_answered_by_one(before, after)]
+    if out is not None and found.labels.verdict != "undecided":
+        notes.append(Note(f"nothing is left to label: {out} is not written"))
+    elif out is not None:
         pool = _next_pairs(before, after, rules, known, labels)
         corpus = None if dataset is None or dataset.undocumented else dataset.corpus
         name = found.dataset or "rankings"
         subject = Subject(name, corpus, queries, runs={run.name: run for run in (before, after)})
         write_pool(pool, subject, path_of(out))
-    notes = [*scoring.notes, *_answered_by_one(before, after)]
     used = found.labels.labels + found.labels.ahead
     if known is not None and len(known.doc) > used:
         unasked = (before.queries.codes(known.queries.strings) < 0) & (

@@ -493,6 +493,7 @@ def migration_of(
 ) -> Migration:
     """Return what changes from the old ranking to the new one, and the verdict of the labels.
 
+    thresholds: scores of the old system.
     labels: labels of any documents; they count in the random order.
     queries: texts of the queries, to group them by length.
 

@@ -92,8 +92,9 @@ def migrate_command(
             both = [replace(weir.Run.load(runs[system]), name=system) for system in named]
         found = weir.migrate(both[0], both[1], rules=weir.MigrationRules(**rules), **given)
         code = present(found, form, options={"show": show} if form is None else None)
-    if "out" in given:
-        say(f"{given['out']}: documents to label; then the same with --labelled {given['out']}/to_judge.tsv")
+    if "out" in given and found[0].labels.verdict == "undecided":
+        sheet = given["out"] / "to_judge.tsv"
+        say(f"{sheet}: documents to label; then the same with --labelled {sheet} and another folder for -o")
     return code
 
 

@@ -332,9 +332,8 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
     own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
-    machines = {one.machine for one in costs if one.p50_ms is not None}
-    depths = {cell.depth for cell in study.cells if cell.dataset == study.largest}
-    if len(machines) == len(depths) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
+    places = {(one.machine, one.depth) for one in costs if one.p50_ms is not None}
+    if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
         (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
         times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
         who = one_or_more(len(others), "the other takes", "the others take")

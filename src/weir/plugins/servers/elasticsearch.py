@@ -236,6 +236,7 @@ class ElasticServer:
     ) -> Any:  # noqa: ANN401  whatever the server says
         """Send a request, with retries, and return the answer's JSON.
 
+        missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends the parts.
         Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for
         an answer that is above `max_bytes` or no JSON.

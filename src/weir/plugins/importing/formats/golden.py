@@ -718,8 +718,9 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
     at_ranks = {
         (layout.query(row), plain_text(dict.get(row.fields, layout.roles.get("rank", "")))) for row in rows
     }
-    # Rows of several systems, unless ranks go on from one to the other.
-    several = not ("rank" in layout.roles and len(at_ranks) == len(rows))
+    # Rows of several systems, unless ranks go on from one to the other, with other documents.
+    pairs = {(layout.query(row), layout.doc(row)) for row in rows}
+    several = not ("rank" in layout.roles and len(at_ranks) == len(pairs) == len(rows))
     systems = _system_columns(layout, rows) if several else []
     rankings: dict[tuple[str, ItemKey], list[tuple[float, TableRow]]] = {}
     for position, row in enumerate(rows):
@@ -727,7 +728,8 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         if layout.doc(row) == ItemKey():
             yield Refused(row.where, "no document")
         elif value is None:
-            yield Refused(row.where, f"no number in '{layout.roles[role]}'")
+            shown = plain_text(dict.get(row.fields, layout.roles[role]))[:40]
+            yield Refused(row.where, f"'{shown}' in '{layout.roles[role]}' is no number")
         else:
             run = " ".join(row.fields.text(name) for name in systems)
             rankings.setdefault((run, layout.query(row)), []).append((value, row))

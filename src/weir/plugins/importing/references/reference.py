@@ -134,6 +134,7 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
     """Return the collection of a reference, file or folder; None if it is in Weir's own layout.
 
+    again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
     Raises FormatError if nothing is there, DownloadError if it may not be downloaded, and the WeirErrors of
