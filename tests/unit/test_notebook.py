@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weir
 from tests.shown import drawings
@@ -19,7 +21,7 @@ from weir.api.charts import system_numbers
 from weir.api.comparison_tables import COMPARISONS
 from weir.core.colours import LIGHT
 from weir.core.strings import Ids
-from weir.core.tables import table_of
+from weir.core.tables import sentences, table_of
 from weir.stats.compare import compared, table
 
 SOURCE = Path(weir.__file__).parent
@@ -264,7 +266,7 @@ def test_a_comparison_of_one_collection_shows_what_its_text_does():
         assert ("<bdi>1-2</bdi>" in shown or "<bdi>2-3</bdi>" in shown) == (baseline is None)
         assert shown.count('class="weir-number weir-best"') + shown.count('class="weir-best"') >= 2
         assert shown.count('weir-best"><b>') == shown.count("<b>")
-    assert "▲ [" in re.sub("<[^>]*>", "", shown)
+    assert "] ▲" in re.sub("<[^>]*>", "", shown)
 
 
 def test_words_stand_left_and_numbers_right():
@@ -509,3 +511,10 @@ def test_a_file_in_place_of_a_results_folder_is_told_what_reads_it(tmp_path):
     for function in (weir.results, weir.report, weir.compare):
         with pytest.raises(weir.WeirError, match=r"found a file; expected .*weir data import reads files"):
             function(tmp_path / "SciFact.json")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.from_regex(r"[a-z]{1,9}", fullmatch=True)), min_size=1))
+def test_a_notebook_indents_the_sentences_that_a_terminal_indents(lines):
+    html = sentences(*("  " * under + words for under, words in lines)).html_body()
+    found = re.findall(r'<p class="weir-note( weir-under)?">(\w+)</p>', html)
+    assert found == [(" weir-under" * under, words) for under, words in lines]

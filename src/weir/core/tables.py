@@ -32,6 +32,7 @@ table.weir-table.weir-table .weir-best{font-weight:700}
 .weir-table .weir-better{color:BETTER}
 .weir-table .weir-worse{color:WORSE}
 .weir-note.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em;overflow-wrap:anywhere}
+.weir-note.weir-under{margin-left:1.5em}
 @media screen{
 .weir-frame{overflow-x:auto}
 .weir-frame::-webkit-scrollbar{height:10px}
@@ -376,7 +377,11 @@ def tables_as_text(
 
 
 def _notes_html(notes: Iterable[str]) -> str:
-    return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
+    under = {True: " weir-under", False: ""}  # indented in a terminal
+    return "\n".join(
+        f'<p class="weir-note{under[note.startswith(" ")]}">{html_escaped(note.strip())}</p>'
+        for note in notes
+    )
 
 
 def _aligned_html(lines: Iterable[str], hang: int) -> str:
@@ -458,7 +463,7 @@ def _beside(cell: Cell) -> str:
     if cell.verdict in SIGNS:
         sign = f'<span class="weir-{cell.verdict}" title="{cell.verdict}">{SIGNS[cell.verdict]}</span>'
     more = html_escaped(cell.more)
-    return sign + html_escaped(cell.letters) + (" " if more and (sign or cell.letters) else "") + more
+    return " ".join(part for part in (more, sign + html_escaped(cell.letters)) if part)
 
 
 # Escaping: a cell is escaped where it is written.

@@ -320,6 +320,7 @@ GATES = ResultKind(
     Gate,
     _gate_tables,
     page=_page,
+    html=_gate_tables,
     outcome=lambda one: "pass" if one.harmless else one.verdict,
     records=lambda one: [json_value(one) | {"passed": one.passed, "needed": one.needed}],
 )
