@@ -174,7 +174,7 @@ def _leave_out_means(path: Path, values: Mapping[str, dict[str, dict[str, float]
             continue
         alone = [(of, one) for of in values.values() for one in list(of) if set(of[one]) == {name}]
         if alone and not tables:
-            expected = "values by query, as trec_eval -q prints them"
+            expected = "values by query, as trec_eval prints them when asked"
             raise FormatError(path, f"rows of the query '{name}' alone", expected)
         for of in tables:
             del of[name]
