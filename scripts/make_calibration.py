@@ -537,7 +537,7 @@ def measured(folder: Path, repetitions: int) -> list[dict]:
     parts += [
         small(matrices, repetitions),
         looks(matrices, repetitions),
-        simulate_leaks.measured(repetitions),
+        simulate_leaks.measured(),
     ]
     return said(itertools.chain(*parts))
 
@@ -754,7 +754,7 @@ def main() -> None:
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
     elif given.leaks:
         found = [record for record in stored if record["kind"] not in simulate_leaks.KINDS]
-        found += said(simulate_leaks.measured(given.repetitions))
+        found += said(simulate_leaks.measured())
         STORED.write_text("\n".join(map(json.dumps, found)) + "\n", encoding="utf-8")
     elif given.small or given.looks:
         kinds = simulate_looks.KINDS if given.looks else [kind for kind, *_ in SMALL_TABLES]
