@@ -237,7 +237,7 @@ def test_a_canary_sings_until_the_system_changes(tmp_path, capsys):
 def test_another_file_is_no_canary(tmp_path, text):
     path = tmp_path / "canary.json"
     path.write_text(text)
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match="expected a canary file"):
         weir.check_canary(path)
     whole = {"documents": {"d1": {"text": "a"}}, "queries": {"q9": "a"}}
     path.write_text(

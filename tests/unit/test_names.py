@@ -227,6 +227,7 @@ WRONG = [
     ("chunked(3)", "3 is not a system"),
     ("chunked(words=0)", "whole number from 1"),
     ("chunked(words=10, overlap=10)", "overlap is 10; expected a whole number from 0 to 9"),
+    ("chunked(bm25, words=20)", "overlap is 50, its default; expected an overlap from 0 to 19, such as"),
     ("chunked(overlap=-1)", "expected a whole number from 0 to 149"),
     ('chunked(collapse="mean")', "max, first, sum"),
     # dense
@@ -400,6 +401,13 @@ def test_a_model_in_the_place_of_a_system_is_told_how_it_is_written(text, messag
     with pytest.raises(BadValue) as error:
         parse_system(text)
     assert message in str(error.value)
+
+
+def test_a_file_in_the_place_of_a_system_is_told_how_rankings_are_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bm25.trec").write_text("q1 Q0 d1 1 2.0 bm25\n")
+    with pytest.raises(BadValue, match=r'rankings in a file are run\("bm25\.trec"\), or given without -s'):
+        parse_system("bm25.trec")
 
 
 def test_a_name_in_other_letters_is_the_system():

@@ -12,6 +12,7 @@ from weir.errors import FormatError
 from weir.files.text_files import check_record
 from weir.settings import NUMBER_DIGITS, require_memory
 
+JSON_RECORD = "a record in JSON"
 _VALUE_BYTES = 200
 """Memory of a JSON value in Python for each mark around it, measured as the worst of a dozen shapes."""
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -35,18 +36,18 @@ def json_fault(error: Exception) -> str:
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
-def read_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value in a JSON file.
+def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
+    """Return the value in a JSON file; `expected` ends the message for a file that is none.
 
     Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the
     value, OSError if missing.
     """
     check_record(path)
-    return parse_json(path.read_bytes(), path)
+    return parse_json(path.read_bytes(), path, expected)
 
 
-def parse_json(data: bytes, name: object) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value of JSON bytes, named `name` in messages.
+def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
+    """Return the value of JSON bytes, named `name` in messages, which say what was `expected`.
 
     Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
     """
@@ -59,7 +60,7 @@ def parse_json(data: bytes, name: object) -> Any:  # noqa: ANN401  JSON holds an
     except UnicodeEncodeError:
         raise FormatError(name, "half a surrogate pair in a text", "whole characters") from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(name, f"no valid JSON ({json_fault(error)})", "a record in JSON") from None
+        raise FormatError(name, f"no valid JSON ({json_fault(error)})", expected) from None
     return value
 
 

@@ -7,7 +7,9 @@ import copy
 import inspect
 import io
 import itertools
+import json
 import math
+import os
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
@@ -218,6 +220,8 @@ def _refuse_model(name: str, kind: str) -> None:
 
 def _malformed(text: str, found: str = "") -> BadValue:
     hint = "; in paths write / for \\" if "\\" in text else found
+    if os.path.isfile(text):  # noqa: PTH113  Path.is_file raises for a text that is no path
+        hint = f"; rankings in a file are run({json.dumps(text, ensure_ascii=False)}), or given without -s"
     if text.startswith(("http://", "https://")):
         hint = '; a server is described in a file: http("search.toml") (docs/retrievers.md)'
     return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){hint}")

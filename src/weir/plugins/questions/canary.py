@@ -33,6 +33,7 @@ from weir.systems.protocol import Context, Retriever
 SEED = 23
 """Seed of the random draw of documents and queries."""
 SHOWN_QUERIES, SHOWN_DOCUMENTS = 10, 3
+CANARY_FILE = "a canary file, as weir study canary -s SYSTEM -d COLLECTION -o FILE writes"
 
 
 @dataclass(frozen=True)
@@ -180,12 +181,12 @@ def _asked(system: Retriever, texts: Mapping[str, Any], k: int) -> dict[str, dic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    record = read_json(path)
+    record = read_json(path, CANARY_FILE)
     wanted = {"system": str, "k": int, "documents": dict, "queries": dict, "answers": dict, "weir": str}
     if not isinstance(record, dict) or any(
         not isinstance(record.get(name), kind) for name, kind in wanted.items()
     ):
-        raise FormatError(path, "no canary", "a file that weir study canary -o wrote")
+        raise FormatError(path, "no canary", CANARY_FILE)
     scores = [
         answer.values() if isinstance(answer, dict) else [None] for answer in record["answers"].values()
     ]

@@ -470,7 +470,7 @@ def verdict(funnel: Funnel) -> str:
         if before
         else ""
     )
-    return f"{rest}; most are lost at {worst.name}: {part}{tail}"
+    return f"{rest}; the largest loss is at {worst.name}: {part}{tail}"
 
 
 FUNNELS = ResultKind("funnel", Funnel, _funnel_tables, parts="stages")

@@ -197,6 +197,7 @@ def _passage_texts(texts: Strings, which: Int64, start: Int64, stop: Int64, size
 
 
 COLLAPSES = ("max", "first", "sum")
+OVERLAP = 50
 MAX_WORDS = 1_000_000
 """Most words of a passage."""
 PASSAGES_PER_DOCUMENT = 3
@@ -217,7 +218,7 @@ class Chunked:
     """Finds the passages."""
     words: int = 150
     """Words of a passage at most, split at white space; each has its document's title."""
-    overlap: int = 50
+    overlap: int = OVERLAP
     """Words shared with the passage before."""
     collapse: str = "max"
     """A document's score: "max" of its passages (MaxP), of its "first" passage, or "sum" of all passages found."""
@@ -226,6 +227,10 @@ class Chunked:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is not a system")
         check_whole("chunked: words", self.words, 1, MAX_WORDS)
+        if self.overlap == OVERLAP >= self.words:
+            such = f"such as chunked(words={self.words}, overlap={self.words // 3})"
+            found = f"words is {self.words}, and overlap is {OVERLAP}, its default"
+            raise BadValue(f"chunked: {found}; expected an overlap from 0 to {self.words - 1}, {such}")
         check_whole("chunked: overlap", self.overlap, 0, self.words - 1)
         if self.collapse not in COLLAPSES:
             raise BadValue(f"chunked: collapse is {self.collapse!r}; expected {', '.join(COLLAPSES)}")
