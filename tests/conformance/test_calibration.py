@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from weir.plugins.questions.migration import DECIDING
 from weir.stats.gate import GateRules, gates
 from weir.stats.resampling import mean_bounds, share_bounds
 
@@ -54,6 +55,11 @@ def test_p_values_are_uniform():
         if fair and r["name"] in {"t", "permutation"}:
             assert r["distance"] < 1.95 / r["count"] ** 0.5 + 0.003, r
             assert np.abs(np.array(r["tenths"]) - 0.1).max() < 0.012
+
+
+def test_the_labels_that_a_verdict_may_take_are_those_of_the_page():
+    shares = [r["labels, median share"] for r in STORED if r["kind"] == "migration"]
+    assert (round(min(shares), 2), round(max(shares), 2)) == DECIDING
 
 
 def test_tests_of_families_keep_their_level():
@@ -201,11 +207,10 @@ def test_a_small_planting_has_every_figure(part, monkeypatch):
 
 
 def test_the_bound_of_leaks_holds():
-    assert all(rate >= 0.95 - 3 * (0.05 * 0.95 / 10_000) ** 0.5 for rate in rates("leaks", {"exact"}))
-    assert min(r["count"] for r in STORED if r["kind"] == "leaks") == 10_000
+    assert min(rates("leaks", {"exact"})) >= 0.95
 
 
 def test_gates_that_allow_for_noise_hold_their_level():
     found = [r for r in STORED if r["kind"] == "noisy gates"]
-    assert max(r["rate"] for r in found if r["name"] == "with") < 0.05 + 0.015
+    assert max(r["rate"] for r in found if r["name"] == "with") < 0.05 + 0.006
     assert max(r["rate"] for r in found if r["name"] == "without") > 0.2

@@ -268,6 +268,8 @@ def _rank_weights(measure: Measure) -> Float64:
 # What labels decide.
 
 BISECTIONS = 30
+DECIDING = (0.17, 0.87)
+"""Least and largest median share of the labels at the verdict, over six pairs of systems (docs/calibration.md)."""
 TOLERANCE = 1e-12
 """Largest sum of gains that counts as 0."""
 
@@ -602,7 +604,12 @@ def _verdict_sentence(one: Migration) -> str:
     ahead = later if found.ahead else ""
     if not found.labels:
         documents = counted(found.contested, "document")
-        return f"no label yet: {documents} could change {one.measure}, by {bounds.partition(' ')[2]}{ahead}"
+        few, many = (math.ceil(share * found.contested) for share in DECIDING)
+        shares = " to ".join(percent(share, 0) for share in DECIDING)
+        return (
+            f"no label yet: {documents} could change {one.measure}, by {bounds.partition(' ')[2]}{ahead}; a verdict "
+            f"may take some {count(few)} to {count(many)} labels ({shares}: medians of six pairs of systems)"
+        )
     of = f"after {count(found.labels)} of {whole}"
     if found.verdict == "undecided":
         return (

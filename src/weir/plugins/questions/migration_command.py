@@ -64,8 +64,9 @@ def migrate_command(
     OLD, NEW: rankings as weir compare takes them, or -s OLD -s NEW with -d, a collection that needs no
     judgments. QUERIES in its place: a file of queries for systems with documents of their own, such as
     servers; a text a line, or .jsonl or .tsv as in a collection. Shown is how many queries change their first
-    documents, which and where. -o writes a sheet of the documents whose labels decide which system is better
-    for these queries; with --labelled the verdict, and how likely it is wrong, valid however often one looks.
+    documents, which and where. -o writes a sheet of the documents whose labels can decide which system is
+    better for these queries; with --labelled the verdict, and how likely it is wrong, valid however often one
+    looks.
     --threshold converts a threshold on the old system's scores to the new system's.
     """
     one_collection = len(given_files) + ("collection" in given) == 1
