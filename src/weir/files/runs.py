@@ -229,10 +229,13 @@ def _read_parts(
 
 def _say_alike(name: object, alike: set[str]) -> None:
     if alike:
-        are = counted(len(alike), "identifier is a judged one", "identifiers are judged ones")
-        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}, and "
-        said += "count as unjudged; write both files in one form"
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        are = counted(
+            len(alike),
+            "identifier that counts as unjudged is a judged one",
+            "identifiers that count as unjudged are judged ones",
+        )
+        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}; "
+        warnings.warn(RankingWarning(f"{said}write both files in one form"), stacklevel=user_level())
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
