@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.core.run import READ_RUN, Run, Ties
+from weir.core.order import Ties
+from weir.core.run import READ_RUN, Run
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue, CallError
