@@ -235,7 +235,7 @@ def _say_alike(name: object, alike: set[str]) -> None:
             "identifiers that count as unjudged are judged ones",
         )
         said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}; "
-        warnings.warn(RankingWarning(f"{said}write both files in one form"), stacklevel=user_level())
+        warnings.warn(RankingWarning(f"{said}write both in one form"), stacklevel=user_level())
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
