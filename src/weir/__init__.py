@@ -35,7 +35,8 @@ def _rooms() -> Iterator[None]:
     import weir.datasets.load
 
     yield
-    import weir.api.charts  # noqa: F401  each of these registers functions
+    import weir.api.charts
+    import weir.api.given  # noqa: F401  each of these registers functions
 
     yield
 

@@ -84,7 +84,10 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
             for place, value in enumerate(args):
                 one = in_order[place] if place < len(in_order) else further
                 if one is not None and type(value) not in one.fast and not one.seen(value):
-                    new = one.taken(value)
+                    try:
+                        new = one.taken(value)
+                    except BadValue as error:
+                        raise BadValue(f"{error}{_order(in_order, args, place)}") from None
                     if new is not value:
                         args = (*args[:place], new, *args[place + 1 :])  # type: ignore[assignment]  # of the same types
             for name, value in kwargs.items():
@@ -155,6 +158,16 @@ def _misplaced(
     return f"{name} takes {', '.join(own) or 'nothing'} by place{by_name}; {shown_value(args[-1])} has none"
 
 
+def _order(in_order: Sequence[_Parameter], args: Sequence[object], place: int) -> str:
+    # The order, if this value and a later one fit once they are exchanged.
+    given = list(zip(in_order, args, strict=False))
+    if place < len(given) and any(
+        other.fits(args[place]) and given[place][0].fits(value) for other, value in given[place + 1 :]
+    ):
+        return f"; the order is {', '.join(one.name for one, _ in given)}"
+    return ""
+
+
 def _unknown_argument(function: Callable[..., object], given: Iterable[str], known: Iterable[str]) -> str:
     names = [name for name in known if name != "self"]
     return str(UnknownName(f"argument of {_name_of(function)}", min(given), names))
@@ -194,6 +207,9 @@ class _Parameter:
         return (
             isinstance(value, (list, tuple)) and (type(value), frozenset(map(type, value))) in self.accepted
         )
+
+    def fits(self, value: object) -> bool:
+        return any(_accepts(value, words, self.function.__module__) for words in self.types)
 
     def taken(self, value: object) -> object:
         module, names = self.function.__module__, {name for name, _ in self.types}

@@ -1,7 +1,7 @@
 """The errors and warnings of Weir.
 
 WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking, DownloadError,
-ServiceError, PluginError, StoreError, MissingExtra.
+ServiceError, PluginError, StoreError, UnusableText, MissingExtra.
 Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
 """
 

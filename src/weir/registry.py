@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from itertools import pairwise
+from pathlib import PurePath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -149,7 +150,8 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return an object's identity.
 
-        name: by default of the function or the object's class.
+        name: by default that of the function, of the checkpoint of a model of transformers or
+            sentence-transformers, or of the object's class.
         version: identifies it for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 
@@ -189,6 +191,9 @@ def _process_session() -> str:
 
 
 def _own_name(given: object, adapter: str) -> str:
+    checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
+    if isinstance(checkpoint, str) and checkpoint.strip():  # a hub's name, or a path
+        return "/".join(PurePath(checkpoint).parts[-2:])
     name = given.__name__ if inspect.isroutine(given) else type(given).__name__
     if name == "<lambda>" or isinstance(given, partial):
         how = f"{adapter}(..., name='mine')" if adapter else "name='mine'"

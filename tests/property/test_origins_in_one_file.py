@@ -154,11 +154,12 @@ def test_a_field_that_only_later_rows_have_is_refused_or_told(data, kind, tmp_pa
         (["1.000", "2.500"], [1.0, 2.5]),
         (["0.125", "1.250", "1"], [0.125, 1.25, 1.0]),
         (["1.5", "1.250", "1"], [1.5, 1.25, 1.0]),
-        (["1,000", "999"], [1.0, 999.0]),
+        (["1,000", "999"], None),
+        (["1,000", "2,5"], [1.0, 2.5]),
         (["-2.000", "7", "8"], None),
     ],
 )
-def test_points_that_may_group_thousands_between_semicolons_are_refused(tmp_path, cells, read):
+def test_marks_that_may_group_thousands_between_semicolons_are_refused(tmp_path, cells, read):
     rows = "".join(f"q1;d{n};{cell}\n" for n, cell in enumerate(cells))
     path = tmp_path / "r.csv"
     path.write_text(f"query_id;doc_id;score\n{rows}")

@@ -11,6 +11,7 @@ import unicodedata
 import warnings
 from contextlib import nullcontext, suppress
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,7 @@ from tests.unit.imports import imported, lines, written
 
 import weir
 from weir.core.qrels import Qrels
+from weir.core.run import Run
 from weir.errors import FormatError, LossWarning, WeirError
 from weir.files.label_files import read_raters
 from weir.files.layouts import CollectionPart, find_layout, left_out
@@ -165,6 +167,9 @@ def test_a_name_twice_in_a_cell_is_refused(cell, tmp_path):
 DOCUMENTS = {
     "a mark": ("query,relevant\na b,d1 | d2\nc d,d3\n", {"choices": Choices(between="|")}),
     "numbers": ("query,relevant doc 2,relevant doc 1\na b,d2,d1\nc d,d3,\n", {}),
+    "a name that pandas numbers": ("query,relevant,relevant.1\na b,d1,d2\nc d,d3,\n", {}),
+    "a name and its number": ("query,relevant,relevant 1\na b,d1,d2\nc d,d3,\n", {}),
+    "numbers of a name of grades too": ("query,relevant_1,relevant_2\na b,d1,d2\nc d,d3,\n", {}),
     "numbers of an open name": ("query,doc_1,doc_2\na b,d1,d2\nc d,d3,\n", {"columns": "relevant=doc"}),
 }
 
@@ -181,6 +186,8 @@ def test_numbered_columns_of_returned_documents_are_in_the_order_of_their_number
     assert [*written(tmp_path / "out")[2]["g"].values()] == [{"y": 2.0, "x": 1.0}]
     with pytest.raises(WeirError, match=r"numbered columns of documents \(doc ...\) and of score"):
         imported(tmp_path, "g.csv", "query,doc1,doc2,score1,score2\na b,x,y,1,2\n")
+    with pytest.raises(WeirError, match=r"numbered columns of documents \(doc ...\) and of relevant"):
+        imported(tmp_path, "g.csv", "query,doc,doc.1,relevant,relevant.1\na b,x,y,1,0\n")
     with pytest.raises(WeirError, match=r"name the mark between them, as in `between='\|'`"):
         imported(tmp_path, "g.csv", "query,relevant\na b,d1 | d2\n")
 
@@ -207,12 +214,17 @@ def test_identifiers_that_meet_only_after_normalisation_are_told_by_whatever_joi
     (tmp_path / "r.trec").write_text(
         "".join(f"{query} Q0 {doc} {n} {9 - n} t\n" for n, (query, doc) in enumerate(found))
     )
-    for name in ("r.trec", "r.json"):
+    files = {str(path): (tmp_path / "j.qrels", path) for path in (tmp_path / "r.trec", tmp_path / "r.json")}
+    grades = {query: dict.fromkeys([doc for one, doc in judged if one == query], 1) for query, _ in judged}
+    columns = [(query, doc, score) for query, row in rows.items() for doc, score in row.items()]
+    frame = pd.DataFrame(columns, columns=["query_id", "doc_id", "score"])
+    held = [(grades, rows), (grades, frame), (grades, Run.of(rows)), (tmp_path / "j.qrels", rows)]
+    for name, qrels, run in [*((n, *two) for n, two in files.items()), *(("the run", *two) for two in held)]:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            weir.evaluate(tmp_path / "j.qrels", tmp_path / name, ["RR"])
+            weir.evaluate(qrels, run, ["RR"])
         told = [str(one.message) for one in said if "but for the composition of letters" in str(one.message)]
-        assert [one.partition(" is ")[0] for one in told] == [f"{tmp_path / name}: 1 identifier"] * (
+        assert [one.partition(" that counts ")[0] for one in told] == [f"{name}: 1 identifier"] * (
             ours != theirs
         )
 

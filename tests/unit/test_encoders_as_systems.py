@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,17 @@ def test_an_encoder_is_the_dense_system_of_it(settings):
     assert weir.benchmark({"mine": COLLECTION}, {"short": encoder}, ["nDCG@10"]).titles == {
         str(expected): "short"
     }
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "name"),
+    [("org/tiny", "org/tiny"), ("/home/me/tiny/model", "tiny/model"), ("", "M"), (None, "M")],
+)
+def test_an_encoder_without_a_name_has_that_of_its_checkpoint(checkpoint, name):
+    model = M()
+    model.transformers_model = SimpleNamespace(name_or_path=checkpoint)  # as of sentence-transformers
+    assert str(weir.system(model)) in (f"dense({name})", f'dense("{name}")')
+    assert weir.encoder(model, name="mine").identity.name == "mine"
 
 
 @pytest.mark.parametrize(

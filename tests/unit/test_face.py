@@ -229,6 +229,11 @@ def test_a_benchmark_in_a_folder_is_weir_run(folder, capsys):
     ("given", "said"),
     [
         (([3], ["bm25"]), "found 3 (int) as a dataset; expected a name, a path"),
+        ((weir.BM25(), ({}, QUERIES, JUDGED)), "; the order is datasets, systems"),
+        (
+            ([weir.BM25()], ["brook-news"]),
+            "a value of type BM25 as a dataset; expected a name, a path, a Dataset, or",
+        ),
         ((["brook-news"], [3]), "3 is not a system; give one such as weir.BM25()"),
         (([({}, QUERIES, JUDGED)], ["bm25"]), "0 documents and no judged query among 3"[:11]),
         ((["brook-news"], ["bm25"], ["nothing"]), "no measure named 'nothing'"),

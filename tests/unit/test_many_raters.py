@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ import weir
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue
+from weir.errors import BadValue, FormatError, LossWarning
+from weir.files.label_files import read_labels
 from weir.measures import parse_measure
 from weir.stats.label_agreement import agreement, many_raters
 from weir.stats.order_agreement import order_agreement
@@ -204,3 +206,17 @@ def test_one_file_of_several_raters_is_compared_with_itself(tmp_path, capsys):
     Qrels.of({"q0": {"d0": 1}}).save(tmp_path / "alone.tsv")
     assert main(["labels", "agree", str(tmp_path / "alone.tsv")]) == 2
     assert "alone has the labels of one rater alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("column", ["", "#label"])
+def test_marks_of_thousands_are_refused_in_a_column_of_labels_alone(column, tmp_path):
+    head, rows = "query;doc;label;views\n", [("yes", "1.234"), ("no", "950"), ("yes", "12")]
+    (tmp_path / "t.csv").write_text(head + "".join(f"q;d{n};{a};{b}\n" for n, (a, b) in enumerate(rows)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LossWarning)  # of the views
+        assert read_labels(f"{tmp_path}/t.csv{column}").to_dict() == {"q": {"d0": 1, "d1": 0, "d2": 1}}
+    with pytest.raises(FormatError, match="the point may group thousands"):
+        read_labels(tmp_path / "t.csv#views")
+    (tmp_path / "t.csv").write_text("\n" + head + "q;d;yes;1\n")
+    with pytest.raises(FormatError, match="line 1: found a blank line in the place of the header"):
+        read_labels(tmp_path / "t.csv")

@@ -22,7 +22,7 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.tables import display_width
-from weir.errors import RankingWarning, UnknownName
+from weir.errors import BadValue, FormatError, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import ORDER, GridOrder, current_cells, finished_cells, keep_order, of_systems
 from weir.measures import score_run
@@ -396,6 +396,17 @@ def test_results_of_two_objects_of_one_name_are_told(tmp_path):
         text.startswith("mine has no version, and 2 objects of that name answered (c, d)") for text in told
     )
     assert any("its rankings replaced an earlier object's of this name" in text for text in told)
+
+
+def test_a_run_is_loaded_from_the_folder_of_its_system(tmp_path):
+    at = tmp_path / "results"
+    grid(write_collection(tmp_path / "c"), at, ["bm25", "rm3"])
+    for cell in finished_cells(at):
+        assert weir.Run.load(cell.run.parent).to_dict() == weir.Run.load(cell.run).to_dict()
+    with pytest.raises(BadValue, match="holds 2 rankings; name the folder of one"):
+        weir.Run.load(at)
+    with pytest.raises(FormatError):
+        weir.Run.load(tmp_path / "c")
 
 
 def test_what_differs_in_k_alone_is_one_system(tmp_path, capsys):

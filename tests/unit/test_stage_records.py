@@ -92,6 +92,7 @@ def test_a_damaged_run_is_searched_again_before_another_measure_is_scored(tmp_pa
     assert found == capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:left out:weir.errors.LossWarning")
 @pytest.mark.parametrize("name", ["scores-*.jsonl", "scores-*.json", "stage.json"])
 def test_an_edited_value_is_never_printed(tmp_path, collection, capsys, name):
     """S7: neither a score, nor a mean, nor a setting, by no command; the same weir run makes it again."""

@@ -275,6 +275,7 @@ def test_csv_and_tsv_as_people_write_them(content, run, engine, tmp_path):
 BAD_CSV = [
     ("q1,d1,2.5\nq1,d2,1.5\n", "line 1: found 'q1,d1,2.5'; expected a header that names the columns, such as query_id,doc_id,score"),
     ("", "line 1: found no header"),
+    ("\nqid,docno,score\nq,d,1\n", "line 1: found a blank line in the place of the header; expected a header"),
     ("qid,docno,scored\nq,d,1\n", "found the columns qid, docno, scored: none of them is the score; expected one called 'score' (rename 'scored'?)"),
     ("qid,title,score\nq,d,1\n", "none of them is the document; expected one called 'doc_id'; names of your own are read by: weir data import FILE -o DIR --columns doc=NAME,..."),
     ("qid,docno,score\nq,d,1\nq,e\n", "line 3: found 2 cells in 'q,e'; expected 3 cells: qid, docno, score"),

@@ -319,9 +319,14 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
         documents, queries, judgments = collection
         return Dataset.of(documents, queries, judgments, f"dataset-{number}")
     _refuse_incomplete(collection)
+    order = (
+        "; datasets come before systems"
+        if isinstance(collection, Retriever) or is_encoder(collection)
+        else ""
+    )
     raise BadValue(
-        f"found {shown_value(collection)} as a dataset; "
-        "expected a name, a path, a Dataset, or (documents, queries, judgments)"
+        f"found {shown_value(collection).replace('of type', 'a value of type', 1)} as a dataset; "
+        f"expected a name, a path, a Dataset, or (documents, queries, judgments){order}"
     )
 
 

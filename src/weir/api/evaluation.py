@@ -21,6 +21,7 @@ from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
+from weir.files.runs import say_composed_otherwise
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.evaluate import (
     DEFAULT,
@@ -154,6 +155,8 @@ def _judged(
         ranked = run_from(run)
         if not len(ranked):
             raise BadValue("the run holds no ranking; expected at least one document for one query")
+        if isinstance(judgments, Qrels):
+            say_composed_otherwise("the run", ranked, judgments)
         judged = joined(ranked_by(ranked, rules), judgments)
     check_shared_queries(judged)
     return judged

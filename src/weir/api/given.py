@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.core.run import Run
+from weir.core.order import Ties
+from weir.core.run import READ_RUN, Run
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue, CallError
 from weir.files.frames import run_from
 from weir.files.paths import path_of
-from weir.files.runs import RESULT_RECORD, RESULT_RUNS
+from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run
 
 if TYPE_CHECKING:
     from weir.datasets.scoring_rules import Collection
@@ -80,6 +81,13 @@ def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Pa
         names = ", ".join(path.parent.name for path in paths)
         raise BadValue(f"{given} holds {len(paths)} rankings; name the folder of one: {names}")
     return paths[0]
+
+
+def _ranking_at(given: str | os.PathLike[str], ties: Ties) -> Run:
+    return read_run(run_path(given), ties)
+
+
+READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:

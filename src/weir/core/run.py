@@ -118,11 +118,12 @@ class Run:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
-        """Return the run in a file of any format (docs/formats.md).
+        """Return the run in a file of any format (docs/formats.md), or of the system in a results folder.
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
+        Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a repeated
+        document in a ranking.
         """
         return READ_RUN(path, ties)
 

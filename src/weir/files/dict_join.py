@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from array import array
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
@@ -214,6 +215,8 @@ def _refuse_odd_identifiers(*tables: Rows) -> None:
                 text = "".join(names)
                 if not text.isascii():
                     text.encode("utf-8")  # raises for half of a surrogate pair
+                    if not unicodedata.is_normalized("NFC", text):
+                        raise _Unusual  # perhaps judged ones, composed in another way
                 long = len(text) > _SHORT_CHARACTERS and max(map(len, names)) > _SHORT_CHARACTERS
                 if long or "" in names:
                     raise _Unusual

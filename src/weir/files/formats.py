@@ -725,10 +725,14 @@ def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
         expected = f"a header that names the columns, such as {separator.join(WRITTEN[kind])}"
         if kind == "run" and len(cells) == 3 and _is_number(cells[2]):
             expected += f"; {_ONLY_RANKS}"
-        raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, head.lines)
+        raise FormatError(path, f"'{line[:80]}'" if line else _no_header(path), expected, head.lines)
     three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
     say_unread(path, cells, kind)
     return ColumnLayout(separator, tuple(cells), *three, rank)
+
+
+def _no_header(path: Path) -> str:
+    return "a blank line in the place of the header" if read_bytes(path, _HEAD_BYTES).strip() else "no header"
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:

@@ -27,7 +27,16 @@ from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_le
 from weir.files.column_names import Kind, is_named, origin_column, part_columns, rank_column, three_columns
 from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import Source
-from weir.files.runs import join_run_file, join_source, judgments_of, read_qrels, read_run, run_of, say_order
+from weir.files.runs import (
+    join_run_file,
+    join_source,
+    judgments_of,
+    read_qrels,
+    read_run,
+    run_of,
+    say_composed_otherwise,
+    say_order,
+)
 from weir.files.tables import frame_source
 
 # Rankings and judgments from dicts, data frames and files.
@@ -147,10 +156,13 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
-    if qrels.beside is not None:
-        return Judged.of(run_from(value, ties=ties), qrels)
-    quickly = _quickly(value, "run", lambda source: join_source(source, qrels, ties))
-    return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
+    if qrels.beside is None:
+        quickly = _quickly(value, "run", lambda source: join_source(source, qrels, ties))
+        if quickly is not None:
+            return quickly
+    run = run_from(value, ties=ties)
+    say_composed_otherwise("the run", run, qrels)
+    return Judged.of(run, qrels)
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:

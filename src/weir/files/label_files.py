@@ -180,10 +180,12 @@ def _say_left_out(path: Path, columns: Sequence[str]) -> None:
         warnings.warn(LossWarning(lost), stacklevel=user_level())
 
 
-def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> LabelTable | None:
-    head = read_bytes(path, _HEAD_BYTES).lstrip()
-    if is_json := head.startswith((b"{", b"[")):
-        objects = list(json_rows(path) if head.startswith(b"{") else _listed_objects(path))
+def _read_label_table(
+    path: Path, words: Mapping[str, float] = BINARY_WORDS, rater: str | None = None
+) -> LabelTable | None:
+    head = read_bytes(path, _HEAD_BYTES)
+    if is_json := head.lstrip().startswith((b"{", b"[")):
+        objects = list(json_rows(path) if head.lstrip().startswith(b"{") else _listed_objects(path))
         names = tuple(dict.fromkeys(name for _, row in objects for name in row))
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
@@ -198,7 +200,7 @@ def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> 
     if is_json:
         numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
     else:
-        records = number_records(path, separator, set(range(len(names))) - set(pair))
+        records = number_records(path, separator, _label_columns(names, set(pair), rater))
         numbered = [(line, tuple(cells)) for line, cells in records if cells]
         for line, row in numbered:
             if len(row) != len(names):
@@ -214,6 +216,15 @@ def _read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> 
         parts = [(f", line {line}", str(row[pair[0]]), str(row[at] or ""), "") for line, row in numbered]
         refuse_several_systems(path, partial(iter, parts), REMEDIES[part], names[at])
     return LabelTable(path, names, *pair, origin, rows, lines, folded)
+
+
+def _label_columns(names: Sequence[str], apart: set[int], rater: str | None) -> list[int]:
+    # Of others, numbers are not read: any marks may stand in them.
+    if rater in names:
+        return [names.index(rater)]
+    free = [at for at in range(len(names)) if at not in apart]
+    usual = [at for at in free if is_label(names[at]) is True]
+    return usual or [at for at in free if is_label(names[at]) is None]
 
 
 def _listed_objects(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -268,7 +279,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
             labels = table.labels()
             table.say_unread([*raters, *others])
             return labels
-    table = _table(file, words)
+    table = _table(file, words, column)
     if table is None:
         expected = "CSV, TSV or JSON lines that name their columns"
         raise FormatError(file, "no table with columns for query and document", expected)
@@ -344,6 +355,6 @@ def _located(path: Path) -> tuple[Path, str | None]:
     return path / LABELS, None
 
 
-def _table(file: Path, words: Mapping[str, float]) -> LabelTable | None:
+def _table(file: Path, words: Mapping[str, float], rater: str | None = None) -> LabelTable | None:
     form = format_of(file, "qrels")
-    return None if form.name in ("parquet", "arrow", "pickle") else _read_label_table(file, words)
+    return None if form.name in ("parquet", "arrow", "pickle") else _read_label_table(file, words, rater)

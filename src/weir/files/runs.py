@@ -19,7 +19,7 @@ from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
 from weir.core.rounding import counted
-from weir.core.run import READ_RUN, Named, Run
+from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
 from weir.core.tables import cell_text
@@ -229,10 +229,13 @@ def _read_parts(
 
 def _say_alike(name: object, alike: set[str]) -> None:
     if alike:
-        are = counted(len(alike), "identifier is a judged one", "identifiers are judged ones")
-        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}, and "
-        said += "count as unjudged; write both files in one form"
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        are = counted(
+            len(alike),
+            "identifier that counts as unjudged is a judged one",
+            "identifiers that count as unjudged are judged ones",
+        )
+        said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}; "
+        warnings.warn(RankingWarning(f"{said}write both in one form"), stacklevel=user_level())
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
@@ -333,9 +336,6 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
     return _nested_run(path, ties)
 
 
-READ_RUN.register(read_run)
-
-
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
     """Return the run in a source of rows.
 
@@ -416,9 +416,14 @@ def join_run_file(
         with suppress(OddJsonError, BadRanking):
             return join_source(source, qrels, ties, engine)
     run = _nested_run(path, ties)
-    found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
-    _say_alike(path, {name for forms, own in found for name in forms.tolist() if own.codes([name])[0] >= 0})
+    say_composed_otherwise(path, run, qrels)
     return Judged.of(run, qrels)
+
+
+def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
+    """Warn (RankingWarning) of identifiers of a run that are judged ones but for how their letters are composed."""
+    found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
+    _say_alike(name, {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0})
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:

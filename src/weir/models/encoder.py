@@ -458,7 +458,7 @@ def as_encoder(
         encode_corpus gets dicts with title and text, and both BEIR methods get batch_size=128 if they take
         it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
-    name: its printed name, by default the name of its class or function.
+    name: its printed name, by default the name of its checkpoint, class or function.
     version: identifies it for stored results. Without one, vectors are computed again in each process.
 
     Raises BadValue for an object that does not encode, and another similarity.

@@ -355,7 +355,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system.
 
-    name: the printed name, by default the name of the function or the object's class.
+    name: the printed name, by default the name of the function, the model's checkpoint or the object's class.
     version: identifies it for stored results; without one, results are computed again in each process.
 
     Raises BadValue for anything else.
@@ -410,7 +410,7 @@ def as_reranker(
         an object with predict(pairs).
     depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A re-ranker
         keeps its own.
-    name: its printed name, by default the name of the function or the object's class.
+    name: its printed name, by default the name of the function, the model's checkpoint or the object's class.
     version: identifies it for stored results. Without one, scores are computed again in each process.
 
     Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside a

@@ -33,6 +33,7 @@ from weir.experiment.results import (
     by_collection,
     chosen_cells,
     current_cells,
+    finished_and_lacking,
     finished_cells,
 )
 from weir.experiment.stages import RECORD, read_record
@@ -237,7 +238,7 @@ def verify_pack(
             return Verification(str(path), str(manifest["content"]), tuple(problems), (), ())
         try:
             verdicts = verified(root / RESULTS, progress, fetch, places)
-            cells = finished_cells(root / RESULTS)
+            cells, _ = finished_and_lacking(root / RESULTS)  # damage is among the verdicts
         except WeirError as error:
             return Verification(str(path), str(manifest["content"]), (_inside(error, root),), (), ())
         if sorted([c.dataset, c.label] for c in cells) != sorted(manifest["cells"]):

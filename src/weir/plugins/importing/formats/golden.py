@@ -197,19 +197,30 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists."""
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
+
+    A column of their name without a number is the first of them, as pandas numbers repeated columns (doc, doc.1)."""
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
     for column in columns:
         if numbered := _NUMBERED.fullmatch(column):
             families.setdefault(numbered[1], {})[int(numbered[2])] = column
-    taken, chosen = set(map(fold, columns)), set(contents.roles.values())
-    several = [name for name, members in families.items() if len(members) > 1 and fold(name) not in taken]
-    numbers = usual(several, "grade", "score", "rank")
+    chosen = set(contents.roles.values())
+    for name, members in families.items():
+        unnumbered = [column for column in columns if fold(column) == fold(name)]
+        members |= {at - len(unnumbered): column for at, column in enumerate(unnumbered)}
+    several = [name for name, members in families.items() if len(members) > 1]
+    named = {
+        name
+        for name in usual(several, "relevant")
+        if kind_of_values(dict.get(row.fields, one) for row in rows for one in families[name].values())
+        != "grade"
+    }
+    numbers = [name for name in usual(several, "grade", "score", "rank") if name not in named]
     documents = {
         name: families[name]
         for name in usual(several, "relevant", "doc", "retrieved")
-        if name not in numbers and chosen.isdisjoint(families[name].values())
+        if name not in numbers and chosen.isdisjoint(set(families[name].values()) - {name})
     }
     if not documents:
         return rows
