@@ -221,7 +221,7 @@ def _refuse_model(name: str, kind: str) -> None:
 def _malformed(text: str, found: str = "") -> BadValue:
     hint = "; in paths write / for \\" if "\\" in text else found
     if os.path.isfile(text):  # noqa: PTH113  Path.is_file raises for a text that is no path
-        hint = f"; rankings in a file are run({json.dumps(text, ensure_ascii=False)}), or given without -s"
+        hint = f"; rankings in a file are run({json.dumps(text, ensure_ascii=False)})"
     if text.startswith(("http://", "https://")):
         hint = '; a server is described in a file: http("search.toml") (docs/retrievers.md)'
     return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75){hint}")
