@@ -59,7 +59,7 @@ def align(
     """Return the benchmark collections most like this one, and scores averaged with likeness as weight.
 
     dataset: a collection by name or path.
-    others: collections whose texts are read; by default those of the catalogue with published lengths and
+    others: collections whose texts are read; by default all of the catalogue with published lengths and
         many scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.

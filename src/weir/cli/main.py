@@ -143,7 +143,7 @@ def _sentence(module: str, function: str) -> str:
 
 
 def all_commands() -> dict[str, str]:
-    """Return {name: sentence} of every installed command. Those of plug-ins come last."""
+    """Return {name: sentence} of every installed command, plug-ins' last."""
     groups = {path.rpartition(" ")[0] for path in plugin_commands()}
     words = {group: other_commands(group) for group in groups}
     return COMMANDS | {

@@ -347,7 +347,7 @@ def factor_study_across(
     """Return the effects of a design's factors over several collections of equal weight, each the mean of its
     parts.
 
-    chosen: as for `factor_study`.
+    chosen: see `factor_study`.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels on collections
     instead of queries. Raises BadValue as `factor_study`.

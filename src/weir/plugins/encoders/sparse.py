@@ -147,7 +147,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and how its outputs are pooled, as far as the checkpoint's files declare it."""
+    """A model and how its outputs are pooled, by the checkpoint's files."""
 
     checkpoint: Checkpoint
     pooling: str | None = None

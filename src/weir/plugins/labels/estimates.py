@@ -1,4 +1,4 @@
-"""Scores estimated from few labels of people and many of a model, and plans of what people should judge next."""
+"""Scores estimated from few labels of people and many of a model, and plans of queries for people to judge next."""
 
 from __future__ import annotations
 
