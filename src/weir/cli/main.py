@@ -6,6 +6,7 @@ import ast
 import errno
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -481,8 +482,6 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
     """Return the call with missing option names put before its values; "" if no option of the command fits."""
-    import shlex
-
     from weir.cli.options import option_of
 
     named = [p.name for p in context.command.params if isinstance(p, click.Argument)]

@@ -168,6 +168,7 @@ class Spread:
     __repr__ = _kind_and_title
 
 
+_Place: TypeAlias = tuple[float, float]
 Chart: TypeAlias = "Intervals | Points | HeatMap | Spread"
 T = TypeVar("T")
 
@@ -613,9 +614,8 @@ def _text(
     return f'<text x="{x:.1f}" y="{y:.1f}" {look.fill(ink)}{more} unicode-bidi="isolate">{html_escaped(text)}</text>'
 
 
-def _line(
-    look: Look, x1: float, y1: float, x2: float, y2: float, ink: str, width: float = 1, dash: str = ""
-) -> str:
+def _line(look: Look, start: _Place, end: _Place, ink: str, width: float = 1, dash: str = "") -> str:
+    (x1, y1), (x2, y2) = start, end
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look.stroke(ink, width, dash)}/>'
 
 
@@ -861,7 +861,7 @@ def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: L
     marks = ticks(axis.low, axis.high, min(8, max(3, int((axis.end - axis.start) // 55))))
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     lines = [
-        _line(look, axis.at(tick), top, axis.at(tick), bottom, "axis" if zero else "line")
+        _line(look, (axis.at(tick), top), (axis.at(tick), bottom), "axis" if zero else "line")
         for tick in marks
         for zero in [signed and abs(tick) < step / 1e6]
     ]
@@ -873,21 +873,21 @@ def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: L
 def _interval(one: Interval, ends: bool, axis: _Axis, y: float, scale: float, look: Look) -> Iterator[str]:
     ink, at = f"s{one.system}", axis.at
     if one.together is not None:
-        yield _line(look, at(one.together[0]), y, at(one.together[1]), y, ink)
+        yield _line(look, (at(one.together[0]), y), (at(one.together[1]), y), ink)
         for end, side in zip(one.together, (-1, 1), strict=True):
             if not axis.low <= end <= axis.high:  # it goes on beyond the axis
                 arrow = f"M{at(end):.1f} {y - 3:.1f}l{3 * side} 3l{-3 * side} 3"
                 yield f'<path d="{arrow}" fill="none" {look.stroke(ink, 1)}/>'
     if one.low is not None and one.high is not None:
         thick = 2.5 if one.filled or one.together else 1.2
-        yield _line(look, at(one.low), y, at(one.high), y, ink, thick)
+        yield _line(look, (at(one.low), y), (at(one.high), y), ink, thick)
         for v, side, anchor in ((one.low, -5, "end"), (one.high, 5, "start")):
             if ends:
                 yield _text(look, at(v) + side, y + 4, score(v), "soft", anchor, 11)
     for _, v in one.ticks:
-        yield _line(look, at(v), y + 8, at(v), y + 13, ink, 1.1)
+        yield _line(look, (at(v), y + 8), (at(v), y + 13), ink, 1.1)
     if ends:
-        yield _line(look, at(one.value), y - 6, at(one.value), y + 6, ink, 2.5)
+        yield _line(look, (at(one.value), y - 6), (at(one.value), y + 6), ink, 2.5)
     else:
         yield _mark(look, at(one.value), y, one.system, one.filled, scale)
 
@@ -956,11 +956,11 @@ def _plane_grid(chart: Points, plane: _Plane, height: float, look: Look) -> Iter
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     for tick in marks:
         y = plane.y(tick)
-        yield _line(look, left, y, right, y, "line")
+        yield _line(look, (left, y), (right, y), "line")
         yield _text(look, left - 8, y + 4, _tick_text(tick, False, step), "soft", "end", 11.5)
     steps = log_ticks(plane.x_low, plane.x_high, max(4, int((right - left) // 70)))
     for tick in steps:
-        yield _line(look, plane.x(tick), top, plane.x(tick), bottom, "line")
+        yield _line(look, (plane.x(tick), top), (plane.x(tick), bottom), "line")
     yield from _axis_texts(look, steps, plane.x, bottom + 16, _plain_number)
     yield _text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12)
 
@@ -970,18 +970,18 @@ def _front_lines(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Bo
         x, y = plane.place(chart.points[before])
         dash = "" if separable and (chart.tested or number < 0) else "3 4"
         end = plane.box[2] if number < 0 else plane.x(chart.points[number].x)
-        yield (x, y - 0.5, end, y + 0.5), _line(look, x, y, end, y, "ink", 1.4, dash)
+        yield (x, y - 0.5, end, y + 0.5), _line(look, (x, y), (end, y), "ink", 1.4, dash)
         if number >= 0:
             up = plane.y(chart.points[number].y)
             box = end - 0.5, min(y, up), end + 0.5, max(y, up)
-            yield box, _line(look, end, y, end, up, "ink", 1.4, dash)
+            yield box, _line(look, (end, y), (end, up), "ink", 1.4, dash)
 
 
 def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Box, str]]:
     for one in chart.points:
         if one.low is not None and one.high is not None:
             x, low, high = plane.x(one.x), plane.y(one.low), plane.y(one.high)
-            line = _line(look, x, low, x, high, f"s{one.system}", 2.5 if one.filled else 1.2)
+            line = _line(look, (x, low), (x, high), f"s{one.system}", 2.5 if one.filled else 1.2)
             yield (x - 1.5, high, x + 1.5, low), line
 
 
@@ -1012,7 +1012,7 @@ def _point_labels(
         if away > _TOUCHING:
             part = 7 / away
             begin = x + (to_x - x) * part, y + (to_y - y) * part
-            line = _line(look, *begin, to_x, to_y, f"s{one.system}")
+            line = _line(look, begin, (to_x, to_y), f"s{one.system}")
             for n in range(1, 8):  # no other label on the line
                 a, b = (start + (end - start) * n / 8 for start, end in zip(begin, (to_x, to_y), strict=True))
                 taken.append((a - 2, b - 2, a + 2, b + 2))
@@ -1251,7 +1251,7 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
     at_words = max(0, min(left, width - look.width(words, 12)))
     parts = [_text(look, at_words, 12, words, "soft", size=12)] * chart.joined
     steps = log_ticks(low, high, max(4, int((right - left) // 70)))
-    parts += [_line(look, at(tick), heading, at(tick), bottom, "line") for tick in steps]
+    parts += [_line(look, (at(tick), heading), (at(tick), bottom), "line") for tick in steps]
     parts += _axis_texts(look, steps, at, bottom + 15, _plain_number)
     for number, (name, of_row, system) in enumerate(
         zip(labels.texts, chart.values, chart.systems, strict=True)
@@ -1261,9 +1261,9 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
         ink = "soft" if system is None else f"s{system}"
         parts.append(f"<g {look.over()}>{_text(look, labels.before, at_name + 4.5, name)}</g>")
         if chart.joined:
-            parts.append(_line(look, at(of_row[0]), y, at(of_row[-1]), y, ink, 2))
+            parts.append(_line(look, (at(of_row[0]), y), (at(of_row[-1]), y), ink, 2))
             parts += [
-                _line(look, at(v), y - 5, at(v), y + 5, ink, 2)
+                _line(look, (at(v), y - 5), (at(v), y + 5), ink, 2)
                 for n, v in enumerate(of_row)
                 if n != chart.mark
             ]
@@ -1302,7 +1302,7 @@ def _key(chart: Chart, width: float, look: Look) -> tuple[float, str]:
 
 def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
     def line(ink: str, thick: float, dash: str = "") -> str:
-        return _line(look, 0, 0, 20, 0, ink, thick, dash)
+        return _line(look, (0, 0), (20, 0), ink, thick, dash)
 
     def swatches(*names: str) -> str:
         wide = 20 / len(names)
@@ -1322,9 +1322,9 @@ def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
             if together:
                 items.append((line("soft", 1), "for all comparisons together"))
             if any(one.ticks for one in own):
-                items.append((_line(look, 10, -4, 10, 4, "soft", 1.1), "mean on one collection"))
+                items.append((_line(look, (10, -4), (10, 4), "soft", 1.1), "mean on one collection"))
             if chart.ends:
-                items.append((_line(look, 10, -6, 10, 6, "soft", 2.5), "as judged"))
+                items.append((_line(look, (10, -6), (10, 6), "soft", 2.5), "as judged"))
         case Points(points=points):
             marks = list(points)
             if any(one.low is not None for one in marks):
