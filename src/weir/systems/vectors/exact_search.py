@@ -160,22 +160,11 @@ class ScannedVectors:
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class BestSoFar:
-    """The best documents of each query in trec order."""
-
-    ranks: Int32
-    """int32[Q, k]."""
-    scores: Float32
-    """float32[Q, k]."""
-    count: Int64
-    """int64[Q], how many are filled."""
-    exact: int
-    """Pairs scored exactly."""
-
-
-def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
-    """Return the k best documents of each query.
+def scan(
+    vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
+) -> tuple[Int32, Float32, Int64, int]:
+    """Return (ranks int32[Q, k], scores float32[Q, k], how many are filled int64[Q], pairs scored exactly) of the k
+    best documents of each query, in trec order.
 
     bar: float32[Q], lowest score of a result.
 
@@ -220,7 +209,7 @@ def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None 
                 scanner = _Scanner.of(vectors, queries, length, False, size, threads)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
     kernels.dot_product.write_top_k(k, best.keys, best.count, ranks, scores)
-    return BestSoFar(ranks, scores, best.count, exact)
+    return ranks, scores, best.count, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,11 +393,11 @@ def search(
     vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass, progress)
     step = max(64, CANDIDATE_BYTES // (8 * vectors.room(count)))
     parts = [_search_sampled(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
-    ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
+    ranks, scores = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:2])
     if not np.isfinite(scores).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are too large")
     ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
-    return Found(ptr, by_rank[ranks.ravel()], scores.ravel(), sum(p.exact for p in parts))
+    return Found(ptr, by_rank[ranks.ravel()], scores.ravel(), sum(exact for *_, exact in parts))
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
@@ -439,18 +428,17 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
     return rank, by_rank
 
 
-def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
+def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> tuple[Int32, Float32, Int64, int]:
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
-    sampled = _search_sampled(sample, queries, place)
-    best = scan(vectors, queries, k, sampled.scores[:, -1].copy())
-    exact, again = sampled.exact + best.exact, np.flatnonzero(best.count < k)
+    _, sampled_scores, _, exact_of_sample = _search_sampled(sample, queries, place)
+    ranks, scores, count, exact = scan(vectors, queries, k, sampled_scores[:, -1].copy())
+    exact, again = exact + exact_of_sample, np.flatnonzero(count < k)
     if len(again):
-        full = scan(vectors, queries[again], k)
-        best.ranks[again], best.scores[again] = full.ranks, full.scores
-        exact += full.exact
-    return replace(best, exact=exact)
+        ranks[again], scores[again], _, exact_again = scan(vectors, queries[again], k)
+        exact += exact_again
+    return ranks, scores, count, exact
 
 
 def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:
