@@ -98,10 +98,10 @@ def test_planted_leaks_are_found_by_the_way_in_which_they_were_planted():
         "train", Queries.of({"t": "What is a weir?", "u": f"{long} old"}), Qrels.of({"t": {"doc": 1}})
     )
     found = leaks(queries, training, {"a": {"doc"}, "b": {"other"}})
-    assert found["same"].tolist() == [True, False, False, False]
-    assert found["normalised"].tolist() == [True, True, False, False]
-    assert found["words in a row"].tolist() == [False, False, True, False]
-    assert found["pairs"].tolist() == [True, False, False, False]
+    assert found.exact.tolist() == [True, False, False, False]
+    assert found.normalised.tolist() == [True, True, False, False]
+    assert found.grams.tolist() == [False, False, True, False]
+    assert found.pairs.tolist() == [True, False, False, False]
     subject = Subject("mine", queries=queries, qrels=Qrels.of({n: {"doc": 1} for n in "abcd"}),
                       runs={"one": Run.of({"a": ["doc"], "b": ["doc"], "c": ["doc"]})}, training=(training,))  # fmt: skip
     [finding] = audited(subject, ["leakage"]).findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -23,21 +24,34 @@ from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
 """Consecutive words shared with a training query that make a query known (Brown et al. 2020)."""
-SAME = ("same", "normalised", "words in a row")
-"""When a training query counts as the same: equal texts, equal after Unicode, case and white space are normalised, or
-GRAM_WORDS consecutive words shared."""
 SERIOUS_SHARE = 0.05
 """Share of known queries from which the finding is serious."""
 MOVED = 0.005
 """Change of a mean without the known queries from which the finding is serious."""
 
 
-def leaks(
-    queries: Queries, training: Training, relevant: Mapping[str, set[str]]
-) -> dict[str, NDArray[np.bool_]]:
-    """Return the test queries found among the training queries, bool[queries] by each of SAME and "pairs".
+@dataclass(frozen=True, eq=False)
+class Leaks:
+    """Test queries found in the training data, bool[queries] by each definition."""
 
-    pairs: a relevant document is also relevant to a training query of the same normalised text.
+    exact: NDArray[np.bool_]
+    """The same text."""
+    normalised: NDArray[np.bool_]
+    """The same after Unicode, case and white space are normalised."""
+    grams: NDArray[np.bool_]
+    """GRAM_WORDS consecutive words are shared."""
+    pairs: NDArray[np.bool_]
+    """A relevant document is also relevant to a training query of the same normalised text."""
+
+    @property
+    def any(self) -> NDArray[np.bool_]:
+        """True for each query whose text is found in the training data, bool[queries]."""
+        by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
+        return by_text
+
+
+def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
+    """Return the test queries found among the training queries.
 
     relevant: {test query: its relevant documents}.
     """
@@ -56,8 +70,7 @@ def leaks(
         bool(relevant.get(name, set()) & forms.get(normalised(text), set()))
         for name, text in zip(queries.ids.tolist(), texts, strict=True)
     ]
-    columns = zip((*SAME, "pairs"), (exact, alike, shared, pairs), strict=True)
-    return {name: np.array(column, np.bool_) for name, column in columns}
+    return Leaks(*(np.array(column, np.bool_) for column in (exact, alike, shared, pairs)))
 
 
 def _grams(text: str) -> Iterator[tuple[str, ...]]:
@@ -78,7 +91,7 @@ def leakage(subject: Subject) -> Iterator[Finding]:
     }
     for training in subject.training:
         leaked = leaks(queries, training, relevant)
-        rows = np.flatnonzero(np.logical_or.reduce([leaked[name] for name in SAME]))
+        rows = np.flatnonzero(leaked.any)
         if not len(rows):
             continue
         names = {queries.ids[int(row)] for row in rows}
@@ -95,7 +108,12 @@ def leakage(subject: Subject) -> Iterator[Finding]:
                 )
                 clean_means.append((f"{name} without them", mean))
                 moved = max(moved, abs(mean - whole))
-        numbers = {name: int(found.sum()) for name, found in leaked.items()}
+        numbers = {
+            "same": int(leaked.exact.sum()),
+            "normalised": int(leaked.normalised.sum()),
+            "words in a row": int(leaked.grams.sum()),
+            "pairs": int(leaked.pairs.sum()),
+        }
         yield Finding(
             "serious" if len(rows) / len(queries) >= SERIOUS_SHARE or moved >= MOVED else "caution",
             f"{part_of(len(rows), len(queries), 'judged queries', 'is', 'are')} in {training.name}: "
