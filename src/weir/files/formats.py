@@ -79,6 +79,7 @@ from weir.files.text_files import (
     joined_files,
     open_bytes,
     read_bytes,
+    read_text,
     unpacked_name,
 )
 from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
@@ -134,30 +135,6 @@ _BY_NAME = {f.name: f for f in FORMATS}
 BY_SUFFIX = {suffix: f for f in FORMATS for suffix in f.suffixes}
 NUGGETS = ("nuggets", "nugget_bank")
 """Keys of the nuggets in a line of a nugget bank."""
-_UNPACKED = "the file unpacked, or as .gz or .zst"
-_TEXT = "UTF-8; write the file again in it"
-_WRITTEN_OUT = "a table written out of it, as CSV or Parquet"
-# First bytes of files of other formats: their name, and the remedy.
-_FOREIGN = (
-    (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
-    (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
-    (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
-    (
-        b"\x04\x22\x4d\x18",
-        "lz4 data",
-        f"{_UNPACKED}; of ranx, what was saved as .json, .parquet or .trec",
-    ),
-    (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "each sheet saved as CSV"),
-    (b"7z\xbc\xaf", "a 7z archive", "one file out of it"),
-    (b"Rar!\x1a\x07", "a RAR archive", "one file out of it"),
-    (b"\x93NUMPY", "a numpy array", "a table with identifiers"),
-    (b"SQLite format 3", "an SQLite database", _WRITTEN_OUT),
-    (b"\x89HDF", "an HDF5 file", _WRITTEN_OUT),
-    (b"Obj\x01", "an Avro file", _WRITTEN_OUT),
-    (b"%PDF-", "a PDF", "text"),
-    (b"\x89PNG", "a picture", "text"),
-)
 
 
 def named_format(path: Path) -> Format | None:
@@ -188,13 +165,6 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
             "a pipe, whose beginning can be read once",
             "a file; compressed ones (.gz, .zst) are read as they are",
         )
-    refuse_foreign(path, head)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FormatError(path, "text in UTF-16", _TEXT)
-    if head.startswith(bytes(4)):
-        raise FormatError(path, "zero bytes", "text, or a table")
-    if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
-        raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
     if suffix in (".yaml", ".yml"):
@@ -228,20 +198,6 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
     return _BY_NAME["trec"]
-
-
-def refuse_foreign(path: Path, head: bytes) -> None:
-    """Raise FormatError for a file that begins as another kind of data, such as a zip, with its name and the remedy."""
-    for magic, data, expected in _FOREIGN:
-        if head.startswith(magic):
-            raise FormatError(path, data, expected)
-    if head[257:262] == b"ustar":
-        raise FormatError(path, "a tar archive", "one file out of it")
-    # An identifier may begin with these letters.
-    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":
-        raise FormatError(path, "bzip2 data", _UNPACKED)
-    if head.startswith(b"ORC") and b"\0" in head:
-        raise FormatError(path, "an ORC table", _WRITTEN_OUT)
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
@@ -774,8 +730,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
         stop = next(odd, len(rows))
         query, doc, number = (
-            Strings.packed([row[c].encode("utf-8", "surrogateescape") for row in rows[:stop]])
-            for c in (*ids, layout.number)
+            Strings.packed([row[c].encode() for row in rows[:stop]]) for c in (*ids, layout.number)
         )
         for column in (query, doc):
             long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
@@ -786,10 +741,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
-            shown = [
-                cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for cell in rows[stop]
-            ]
-            raise _not_a_row(path, shown, layout, kind, batch[stop][0])
+            raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         rank = None
         if layout.rank is not None:
@@ -829,7 +781,7 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 
     with open_bytes(path) as raw:
         buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18)
-        text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(buffered, "utf-8-sig", newline="")
         reader = csv.reader(decoded_lines(text), delimiter=separator, strict=True)
         try:
             if named_separator(separator.join(next(reader, []))):
@@ -852,23 +804,29 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
                 raise FormatError(path, long_cell, "shorter cells", number) from None
             raise FormatError(path, f"bad quoting ({error})", _QUOTING, number) from None
+        except UnicodeDecodeError:
+            read_text(path)  # raises with the line
+            raise
         except DAMAGE as error:
             raise damaged(path, error) from error
 
 
-def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
+def number_records(
+    path: Path, separator: str, columns: Collection[int], remedy: str = ""
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of `_table_records`, with decimal points in the columns of numbers.
 
     columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
+    remedy: the end of the message for a column with odd marks.
 
     Raises FormatError also for a column with commas and points.
     """
     records = _table_records(path, separator)
-    return decimal_points(path, records, columns) if separator == SEMICOLON else records
+    return decimal_points(path, records, columns, remedy) if separator == SEMICOLON else records
 
 
 def decimal_points(
-    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int]
+    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield records with decimal commas in these columns replaced by points.
 
@@ -889,13 +847,13 @@ def decimal_points(
                     fractions.add(at)
                 if marks.setdefault(at, number[1]) != number[1]:
                     found = f"'{cells[at]}' below numbers with '{marks[at]}'"
-                    raise FormatError(path, found, "one decimal mark, a point or a comma", line)
+                    raise FormatError(path, found, f"one decimal mark, a point or a comma{remedy}", line)
                 cells[at] = cells[at].replace(",", ".")
         yield line, cells
     for at in whole & grouped.keys() - fractions:
         line, cell = grouped[at]
         found = f"'{cell}' among whole numbers, where the {_MARK_NAMES[marks[at]]} may group thousands"
-        raise FormatError(path, found, "numbers without marks between thousands", line)
+        raise FormatError(path, found, f"numbers without marks between thousands{remedy}", line)
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:
