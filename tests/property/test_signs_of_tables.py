@@ -177,9 +177,7 @@ def test_rows_of_two_splits_are_no_ranking_for_import_as_for_eval(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("split,query_id,doc_id,score\ntrain,q,a,1.5\ntest,q,b,0.5\n")
     for read in (read_run, lambda path: import_files(path, tmp_path / "out")):
-        with pytest.raises(
-            WeirError, match="line 3: found a row of split 'test'|line 3: a row of split 'test'"
-        ):
+        with pytest.raises(WeirError, match=r"line 3: (found )?a row of split 'test'"):
             read(path)
 
 

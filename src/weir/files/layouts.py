@@ -266,7 +266,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file ignored beside another, and for whatever an import left out of files."""
+    """Yield a sentence for each file ignored beside another, and for each part of files that an import left out."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
     kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)

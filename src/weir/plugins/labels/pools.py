@@ -138,7 +138,7 @@ def pools_of(
 ) -> list[JudgingPool]:
     """Return a pool for each collection, written to `out`, or to folders in it.
 
-    lot: as for `judging_pool`.
+    lot: see `judging_pool`.
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
 
@@ -405,9 +405,9 @@ def relabelled(
 ) -> tuple[list[Relabelled], Qrels]:
     """Return every system's mean before and after new judgments, and the merged judgments with their origins.
 
-    New judgments replace old ones. Queries without old judgments are merged but not averaged; those that the subject
-    lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a run that
-    answers no judged query.
+    New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that the
+    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a
+    run that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)

@@ -165,8 +165,9 @@ def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
 
     forbidden DOCUMENT for WHOM; superseded DOCUMENT by the value; valid-from and valid-until DOCUMENT the
     value, a date or time; asked: a query, or all, at the value; is: a query's user or group, the value.
-    Raises FormatError, with the line, for anything else, for rules that contradict each other, for a user or
-    group without a query, and if documents are valid for a time only and a judged query has no time.
+
+    Raises FormatError, with the line, for anything else, contradictory rules, and a user or group without a query;
+    also if documents are valid for a time only and a judged query has no time.
     """
     text = read_text(path)
     rows = _rows(path, text)

@@ -126,7 +126,7 @@ class Verification:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each result: what was checked and what differs."""
+        """Return {column: values}, a row for each result, with its checks and differences."""
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
