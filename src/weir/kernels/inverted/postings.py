@@ -2,9 +2,9 @@
 
 Arrays of an impact index of V terms, N documents, P postings:
 
-    ptr     int64[V + 1]   offsets of each term's postings
-    doc     int32[P]       internal document numbers, ascending within a term
-    impact  float32[P]     score that one occurrence of the term in a query adds
+    ptr     int64[V + 1]   offsets of each term's postings.
+    doc     int32[P]       internal document numbers, ascending within a term.
+    impact  float32[P]     score that one occurrence of the term in a query adds.
 
 Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their documents.
 """
@@ -38,7 +38,7 @@ class TermPairs(NamedTuple):
 
 
 class TermWeights(NamedTuple):
-    """What makes an impact of a count."""
+    """The factors of an impact beside a count, and its formula."""
 
     weight: Float32
     """float32[V], idf of each term with its factors."""
