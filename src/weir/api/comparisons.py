@@ -46,6 +46,7 @@ from weir.experiment.comparing import (
     diff_runs,
     gate_cases,
     gate_inputs,
+    gateable,
     lacking_notes,
     measures_wanted,
     scores_of_files,
@@ -784,7 +785,8 @@ def gate(
             raise BadValue(f"{noise} has the noise of {', '.join(measured)}, not of {', '.join(lacking)}")
         allowed = replace(allowed, noise=known)
         notes += map(Note, noise_notes(known, dict.fromkeys(table.measure for _, table in cases)))
-    return ResultSet(GATES, tuple(gates(cases, allowed)), tuple(notes))
+    cases, alone = gateable(cases)
+    return ResultSet(GATES, tuple(gates(cases, allowed)), (*alone, *notes))
 
 
 def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
@@ -848,7 +850,7 @@ def cases_to_gate(
         baseline, candidate, names = gate_inputs(
             paths, tuple(requested), chosen, systems, of_runs, fetch, name
         )
-        grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
+        grounds = collections_of(paths, places_of(collection), fetch)
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
         names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])

@@ -56,7 +56,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
-from weir.measures.measure import judged_by_default
+from weir.measures.measure import is_never, judged_by_default
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -612,6 +612,7 @@ def gate_cases(
     sides: baseline and candidate; systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
+    collections: {dataset: collection}, "" for any other dataset; for columns and for texts of queries.
 
     Raises BadValue if the sides are not comparable or no query has a group.
     """
@@ -652,14 +653,38 @@ def gate_cases(
             if len(pairs) > 1
             else [*deeper, *_other_texts(pair)]
         )
-        groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
+        collection = loaded.get(dataset) or loaded.get("")
+        groups = None if by is None else query_groups(by, one.queries, collection)
+        texts = {} if collection is None else _texts(collection, one.queries)
         for measure in measures:
-            whole = table(name, measure, pair)
+            whole = replace(table(name, measure, pair, least=1), texts=texts)
             cases.append(("", whole))
             if groups is not None and whole.queries is not None:
                 rows = groups.rows(whole.queries)
                 cases += [(label, whole.take(columns)) for label, columns in rows.items()]
     return cases, notes
+
+
+def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
+    known = None if collection.layout.queries is None else collection.all_queries
+    return {} if known is None else {q: text for q in queries.tolist() if (text := known.get(q))}
+
+
+def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
+    """Return (the cases that one gate can decide, a note on each dataset that is left out, having one query).
+
+    Groups stay, and measures that one failure fails. Raises BadValue if nothing is left.
+    """
+    alone = {
+        f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
+        for group, of in cases
+        if not group and of.queries is not None and not of.comparable and not is_never(of.measure)
+    }
+    left = {(of.dataset, of.measure) for of in alone.values()}
+    kept = [(group, of) for group, of in cases if (of.dataset, of.measure) not in left]
+    if not kept:
+        raise BadValue(f"{'; '.join(alone)}; a gate needs two queries, and weir diff shows what changed")
+    return kept, [Note(f"not gated: {text}") for text in alone]
 
 
 def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
@@ -686,9 +711,12 @@ def collections_of(
         if path.is_dir():
             cells += [open_cell(path)] if (path / RECORD).exists() else by_split(finished_cells(path))
     places = collection_places(cells, collections) if cells else {}
-    by_name = {cell.dataset: collection_of_cell(cell, places, fetch) for cell in cells}
-    loaded = {name: dataset for name, dataset in by_name.items() if dataset is not None}
-    if len(collections) == 1 and len(by_name) < 2:  # a baseline may call it by another name
+    by_name = {cell.dataset: cell for cell in cells}
+    found = {name: collection_of_cell(cell, places, fetch) for name, cell in by_name.items()}
+    loaded = {name: dataset for name, dataset in found.items() if dataset is not None}
+    if len(by_name) == 1:
+        loaded |= {"": dataset for dataset in loaded.values()}  # a baseline may call it by another name
+    elif len(collections) == 1 and not cells:
         place = named_place(collections[0])[1]
         loaded[""] = place if isinstance(place, Dataset) else load(place)
     return loaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -234,6 +234,8 @@ class ScoreTable:
     """If columns pool several equally weighted parts: the unscaled values of each part."""
     queries: Ids | None = None
     """Identifiers of the columns; None if columns are datasets."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts of queries, as far as a collection is known."""
     group: str = ""
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
