@@ -460,3 +460,36 @@ def test_queries_that_lost_have_their_texts_wherever_the_collection_is_known(tmp
     without = weir.gate(weir.load("brook-news").qrels, *runs)
     assert text not in str(without)
     assert "text" not in str(without)
+
+
+def test_a_split_is_gated_whatever_stands_beside_it(tmp_path, capsys):
+    """A split alone is called as its collection, beside another with its own name."""
+    qrels = {split: {f"{split}{n}": {"d1": 1} for n in range(6)} for split in ("dev", "test")}
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    (root / "corpus.jsonl").write_text('{"_id": "d1", "text": "egg"}\n{"_id": "d2", "text": "ham"}\n')
+    lines = [json.dumps({"_id": q, "text": "egg"}) for judged in qrels.values() for q in judged]
+    (root / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    for split, judged in qrels.items():
+        rows = [f"{q}\td1\t1" for q in judged]
+        (root / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n")
+    weir.benchmark(f"{root}:dev", "bm25", "RR", out=tmp_path / "one")
+    for split in qrels:
+        weir.benchmark(f"{root}:{split}", "bm25", "RR", out=tmp_path / "both")
+    one, both, saved = str(tmp_path / "one"), str(tmp_path / "both"), str(tmp_path / "saved.tsv")
+    assert gate("--save", saved, one, "-m", "RR") == 0
+    for baseline in (one, saved):
+        assert [found.dataset for found in weir.gate(baseline, both, measures="RR")] == ["kb"]
+    capsys.readouterr()
+    assert gate(both, one, "-m", "RR") == 2
+    assert "gated by the folders of single results" in capsys.readouterr().err
+
+
+def test_systems_are_chosen_in_folders_alone(tmp_path):
+    judged, one = qrels(tmp_path), run(tmp_path, "a.trec")
+    for ask in (
+        lambda: weir.gate(judged, one, one, systems=["a"]),
+        lambda: weir.save_baseline(tmp_path / "saved.tsv", judged, one, systems=["a"]),
+    ):
+        with pytest.raises(BadValue, match="`systems` chooses in a results folder"):
+            ask()

@@ -771,3 +771,50 @@ def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):
     assert "Two systems on two collections" in page
     assert "Mean over 2 collections, where splits of one, and members of one group, count together" in page
     assert "3 collections" not in page
+
+
+def test_collections_whose_names_make_one_folder_are_two(tmp_path):
+    """As "KB" and "kb" do where case does not count."""
+    documents, asked = {"d1": "egg ham", "d2": "ham rice"}, dict.fromkeys(QUERIES, "egg ham")
+    for name, relevant in (("k b", "d1"), ("k-b", "d2")):
+        collection = weir.Dataset.of(documents, asked, {q: {relevant: 1} for q in QUERIES}, name=name)
+        weir.benchmark(collection, ["bm25(b=0.0)", "bm25(k1=3.0)"], "RR", out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["k-b"]
+    means = {(row.dataset, row.system): row.mean for row in weir.results(tmp_path, "RR")}
+    assert means == {
+        (d, s): m for d, m in (("k b", 1.0), ("k-b", 0.5)) for s in ("bm25(b=0.0)", "bm25(k1=3.0)")
+    }
+    assert {one.dataset for one in weir.compare(tmp_path)} == {"k b", "k-b", "2 datasets"}
+    with pytest.raises(BadValue, match="splits k.b:test, k.b:test"):
+        weir.why(next(tmp_path.glob("k-b/bm25-b*")), next(tmp_path.glob("k-b/bm25-k1*")))
+
+
+def told(result):
+    return "; ".join(note.text for note in result.notes())
+
+
+LOOKS = (("caf\u00e9", "cafe\u0301"), ("shop", "shop "), ("sh op", "sh  op"))
+
+
+@pytest.mark.parametrize(("first", "second"), LOOKS)
+def test_systems_whose_names_only_look_alike_are_told(tmp_path, first, second):
+    said = f"{first!a}, {second!a} look alike"
+    ranked = {first: FIRST, second: SECOND}
+    assert said in told(weir.compare(judged([1] * 8), ranked, measures="RR"))
+    for name, run in ranked.items():
+        (tmp_path / f"{name}.trec").write_text(
+            "".join(f"{q} Q0 {d} 0 {s} x\n" for q, row in run.items() for d, s in row.items()),
+            encoding="utf-8",
+        )
+    files = [tmp_path / f"{name}.trec" for name in ranked]
+    assert said in told(weir.compare(judged([1] * 8), *files, measures="RR"))
+    collection = weir.Dataset.of({"a": "egg"}, dict.fromkeys(QUERIES, "egg"), judged([1] * 8))
+    for name in ranked:
+        weir.benchmark(
+            collection, {name: lambda queries, k: {q: ["a"] for q in queries}}, "RR", out=tmp_path / "r"
+        )
+    for shown in (weir.results(tmp_path / "r"), weir.compare(tmp_path / "r")):
+        assert said in told(shown)
+    assert "look alike" not in str(
+        weir.compare(judged([1] * 8), {"Shop": FIRST, "shop": SECOND}, measures="RR").notes()
+    )

@@ -843,6 +843,7 @@ def cases_to_gate(
             run_paths((path for path in rankings if path.is_file()), place_of(collection))
     inputs = [one for one in (first, second, third) if one is not None]
     paths = [path_of(one) for one in inputs if isinstance(one, (str, os.PathLike))]
+    _refuse_chosen(systems, paths)
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(inputs):
         chosen = None if conventions is None else conventions_of(conventions)
@@ -899,6 +900,7 @@ def save_baseline(
         results, collection = judged_by(results, collection)
         run = one_ranking(run, collection)
     paths = [path_of(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
+    _refuse_chosen(systems, paths)
     if run is None and not paths:
         raise BadValue(
             f"found {type(results).__name__} alone; expected judgments and a run, or a results folder"
@@ -909,6 +911,11 @@ def save_baseline(
         system = _scores_of_side_given(results, run, requested, ScoringRules.of(collection, how), name)
     write_baseline(system, path_of(path))
     return system
+
+
+def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:
+    if systems and not any(path.is_dir() for path in paths):
+        raise BadValue("`systems` chooses in a results folder, and none is gated; name the files themselves")
 
 
 def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:

@@ -714,8 +714,8 @@ def collections_of(
     by_name = {cell.dataset: cell for cell in cells}
     found = {name: collection_of_cell(cell, places, fetch) for name, cell in by_name.items()}
     loaded = {name: dataset for name, dataset in found.items() if dataset is not None}
-    if len(by_name) == 1:
-        loaded |= {"": dataset for dataset in loaded.values()}  # a baseline may call it by another name
+    if len(by_name) == len(loaded) == 1:
+        [loaded[""]] = loaded.values()  # a baseline may call it by another name
     elif len(collections) == 1 and not cells:
         place = named_place(collections[0])[1]
         loaded[""] = place if isinstance(place, Dataset) else load(place)
@@ -784,18 +784,35 @@ def _pairs(
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()
             datasets = [(name, before, after)]
         else:
-            missing = sorted(one.datasets.keys() - other.datasets.keys())
-            if missing:
+            called = {name: _called_there(name, before, other) for name, before in one.datasets.items()}
+            if missing := sorted(name for name, there in called.items() if there is None):
                 raise BadValue(
-                    f"the candidate has no results on {', '.join(missing)}; it has {', '.join(other.datasets)}"
+                    f"the candidate has no results on {', '.join(missing)}; it has {', '.join(other.datasets)}; what "
+                    "both have is gated by the folders of single results"
                 )
-            datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
+            datasets = [
+                (name, one.datasets[name], other.datasets[there]) for name, there in called.items() if there
+            ]
             notes += [
-                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
+                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - called.values())
             ]
         prefix = f"{titles[one.system]}, " if len(pairs) > 1 else ""
         rows += [(prefix + name, name, before, after) for name, before, after in datasets]
     return rows
+
+
+def _called_there(name: str, before: JudgedScores, other: SystemScores) -> str | None:
+    """Return the other system's name of a dataset: the same, or of the same judgments (as dev of kb is kb, and
+    kb:dev beside other splits); None if it has none."""
+    if name in other.datasets:
+        return name
+    alike = [
+        there
+        for there, after in other.datasets.items()
+        if (before.marks and before.marks == after.marks)
+        or (before.judgments and before.judgments == after.judgments)
+    ]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

@@ -28,6 +28,7 @@ from weir.core.scores import (
     Row,
     Scores,
 )
+from weir.core.short_names import look_alike_notes
 from weir.core.strings import Float64, Int32
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
@@ -102,7 +103,7 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
-    apart = map(Note, other_algorithms(made))
+    apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
     others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deep]
     return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
 
