@@ -785,7 +785,7 @@ def test_collections_whose_names_make_one_folder_are_two(tmp_path):
         (d, s): m for d, m in (("k b", 1.0), ("k-b", 0.5)) for s in ("bm25(b=0.0)", "bm25(k1=3.0)")
     }
     assert {one.dataset for one in weir.compare(tmp_path)} == {"k b", "k-b", "2 datasets"}
-    with pytest.raises(BadValue, match="splits k.b:test, k.b:test"):
+    with pytest.raises(BadValue, match=r"splits k.b:test, k.b:test"):
         weir.why(next(tmp_path.glob("k-b/bm25-b*")), next(tmp_path.glob("k-b/bm25-k1*")))
 
 

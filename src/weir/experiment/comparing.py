@@ -69,7 +69,7 @@ from weir.stats.compare import (
     table,
 )
 from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
-from weir.stats.score_rows import depth_notes, noted, scored, shallow_notes, system_notes
+from weir.stats.score_rows import deeper_notes, noted, scored, shallow_notes, system_notes
 
 # ----------
 # Systems of a results folder compared on each dataset and across datasets.
@@ -645,9 +645,7 @@ def gate_cases(
         one, other, remarks = on_same_queries(dataset, before, after, common)
         notes += remarks
         pair = {"baseline": one, "candidate": other}
-        depths = {role: scores.origin.depth for role, scores in pair.items() if scores.origin.depth}
-        uncut = {role for role, scores in pair.items() if scores.origin.whole}
-        deeper = depth_notes(depths, dict.fromkeys(measures, tuple(pair)), uncut)
+        deeper = deeper_notes(pair, measures)
         notes += (
             [note.about(name) for note in (*deeper, *_other_texts(pair))]
             if len(pairs) > 1

@@ -499,8 +499,8 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
     """Raise BadValue if recorded documents and queries of two run files both differ, or both differ from
     `dataset`.
 
-    Warns (RankingWarning) if either differs between two run files, if queries alone differ from the dataset's, or if
-    self-matches were left out of one alone.
+    Warns (RankingWarning) if either differs between two run files or from the dataset's, or if self-matches were left
+    out of one alone.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -521,16 +521,20 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
                 others[
                     f"{both} ranked the same documents for other queries, as of two splits, or candidates"
                 ] = None
-            if dataset is not None and dataset.layout.qrels and queries != dataset.queries_fingerprint:
-                known = dataset.layout.documents is not None
-                if known and documents != dataset.corpus.fingerprint:
-                    what = (
-                        f"is a ranking of another collection than {dataset.name}: other documents and queries"
+            if dataset is not None:
+                there = dataset.layout
+                asked = there.queries is not None and there.qrels and queries != dataset.queries_fingerprint
+                ranked = there.documents is not None and documents != dataset.corpus.fingerprint
+                if asked and ranked:
+                    what = "is a ranking of another collection than"
+                    raise BadValue(
+                        f"{run.parent} {what} {dataset.name}: other documents and queries; name its own"
                     )
-                    raise BadValue(f"{run.parent} {what}; name its own")
-                if dataset.layout.queries is not None:
-                    what = f"was asked other queries than those of {dataset.name}:{dataset.split}"
-                    others[f"{run.parent} {what}, or with other texts or candidates"] = None
+                if asked or ranked:
+                    what = (
+                        "ranked other documents" if ranked else "was asked other queries, texts or candidates"
+                    )
+                    others[f"{run.parent} {what} than {dataset.name}:{dataset.split} has"] = None
     if len(kept) == 2:
         others[f"self-matches were left out of {kept[False]} when it was made, not of {kept[True]}"] = None
     for said in others:
