@@ -103,6 +103,9 @@ def on_same_queries(
         differences.append("whether the judgments are the same cannot be seen, as the collection is not here")
     if not differences:
         return one, other, []
+    splits = [scores.origin.split for scores in (one, other)]
+    if differences and all(splits) and splits[0] != splits[1]:
+        differences.append(f"they are of the splits {splits[0]} and {splits[1]}")
     if not common:
         raise BadValue(
             f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "

@@ -462,7 +462,10 @@ def relabel(
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
         several = len(subjects) > 1
-        told = ranked_notes(subject.joins, (parse_measure(measure),))
+        before = subject.need_qrels()
+        told = ranked_notes(
+            _joined(subject.runs, before if len(before) else together), (parse_measure(measure),)
+        )
         notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
         if subject.corpus is not None:
