@@ -870,6 +870,15 @@ def test_a_migration_between_identifiers_of_two_collections_is_told():
     assert "share no document" in told(weir.migrate(LONG, others))
 
 
+def test_a_fusion_of_identifiers_of_two_collections_is_told(tmp_path, capsys):
+    others = {q: {f"x{doc}": score for doc, score in row.items()} for q, row in LONG.items()}
+    files = [str(path) for path in filed(judged([1] * 8), LONG, SHORT, others)[1:]]
+    assert main(["fuse", "rrf", *files, "-o", str(tmp_path / "fused.trec")]) == 0
+    said = capsys.readouterr().err
+    assert said.count("shares no document with the others") == 1
+    assert "run2.trec shares" in said
+
+
 def test_labels_of_other_queries_are_told(tmp_path):
     qrels = judged([1] * 8)
     human = {q: {"n3": 1} for q in [*QUERIES, "elsewhere"]}
@@ -897,3 +906,27 @@ def test_rankings_of_other_queries_or_documents_than_the_collection_named_are_to
         with pytest.warns(RankingWarning, match=said):
             weir.evaluate(collection, run, "RR")
     weir.evaluate(own, run, "RR")
+
+
+def test_a_split_that_is_judged_as_another_one_keeps_its_own_results(tmp_path):
+    """Judgments that were replaced, and kept as a split of their own."""
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus", {"d1": "egg", "d2": "ham"}), ("queries", dict.fromkeys(QUERIES, "egg"))):
+        lines = [json.dumps({"_id": one, "text": text}) for one, text in rows.items()]
+        (root / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def judge(split, relevant):
+        rows = [f"{q}\t{relevant}\t1" for q in QUERIES]
+        (root / "qrels" / f"{split}.tsv").write_text(
+            "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n", "utf-8"
+        )
+        weir.benchmark(f"{root}:{split}", ["bm25(b=0.0)", "bm25(k1=3.0)"], "RR", out=tmp_path / "results")
+
+    judge("test", "d1")
+    judge("old", "d1")
+    judge("test", "d2")
+    found = {(row.dataset, row.mean) for row in weir.results(tmp_path / "results", "RR")}
+    assert found == {("kb:old", 1.0), ("kb:test", 0.0)}
+    assert {one.dataset for one in weir.compare(tmp_path / "results")} == {"kb:old", "kb:test"}
+    assert weir.verify(tmp_path / "results").outcome == "pass"

@@ -824,14 +824,15 @@ def _cells_in(
     if not stages:
         return []
     ranked = stages[-1][1]
-    by_qrels: dict[str, list[tuple[Path, Record]]] = {}
+    by_qrels: dict[tuple[object, ...], list[tuple[Path, Record]]] = {}
     for path in sorted(folder.glob(SCORES)) if scores is None else scores:
         record = record_of(folder, path.name)
         if record is not None and record.declared.get("run") == ranked.stage.key:
             qrels, measures, interval = (record.declared.get(n) for n in ("qrels", "measures", "interval"))
             if not (isinstance(qrels, str) and isinstance(measures, dict) and isinstance(interval, dict)):
                 raise FormatError(path, "another layout", "a record of weir run")
-            by_qrels.setdefault(qrels, []).append((path, record))
+            of = qrels, record.facts.get("dataset"), record.facts.get("split")
+            by_qrels.setdefault(of, []).append((path, record))
     return [_cell(folder, ranked, scored, stages) for scored in by_qrels.values()]
 
 
