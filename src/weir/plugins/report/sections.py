@@ -83,6 +83,8 @@ UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 FEW_JUDGED = 0.5
 """Share of the first ten documents that is judged, below which a score says little by itself."""
+TOLD_APART = "with a verdict here, or a difference that the audit calls detectable"
+"""Which pairs of systems `turning_pairs` counts; the audit alone, which has no verdicts, counts the latter."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
 MOST_BOUND_COLLECTIONS = 6
@@ -964,11 +966,11 @@ def _bounds_notes(
 ) -> Iterator[str]:
     if turning:
         yield (
-            "Unjudged documents may change the places of systems that the queries could tell apart"
-            f"{_number_of_datasets(study, turning, len(found))}."
+            "Unjudged documents may change the places of systems"
+            f"{_number_of_datasets(study, turning, len(found))}; counted are pairs {TOLD_APART}."
         )
     if not names:
-        yield "Nothing is drawn, as no pair that the queries tell apart may change places; the table has all."
+        yield f"Nothing is drawn, as no pair {TOLD_APART} may change places; the table has all."
     elif len(study.systems) > MANY_SYSTEMS or len(names) < len(found):
         where = f"the {len(names)} {study.noun} of most such pairs and " if len(names) < len(found) else ""
         who = f"{counted(systems, 'system')}, those of pairs that the audit names first"
@@ -1316,8 +1318,8 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
         dataset = max(turning, key=lambda name: turning[name][0])
         count, [(better, worse), *_] = turning[dataset]
         text = (
-            f"On {dataset} they could turn {counted(count, 'pair')} of systems that the queries tell "
-            f"apart, such as {better} and {worse}."
+            f"On {dataset} they could turn {counted(count, 'pair')} of systems {TOLD_APART}, such as {better} and "
+            f"{worse}."
         )
         head = f"Yes, on {counted(len(turning), 'collection')}." if len(study.datasets) > 1 else "Yes."
         return Question("serious", question, Statement(head, text), "weir eval -m Judged@10")
@@ -1519,13 +1521,12 @@ def _training(study: Study) -> Question | None:
         verb = "was" if len(unknown) == 1 else "were"
         parts.append(f"No record says on which data {and_(unknown, 3)} {verb} trained.")
     if trained:
-        parts.append("Names of collections were compared, not their texts.")
+        parts.append("Names of collections were compared, not their texts, which an audit does.")
     if trained and own:
         verb, whose = one_or_more(len(own), "is", "are"), one_or_more(len(own), "its", "their")
         parts.append(
             f"{and_(own, 3)} {verb} no published collection, so {whose} name says nothing of {whose} queries."
         )
-    parts.append("weir audit --training looks for test queries in training data.")
     head = (
         f"Yes, on {and_(list(dict.fromkeys(name for _, name in hits)))}."
         if hits
