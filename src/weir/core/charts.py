@@ -1001,7 +1001,7 @@ def _point_labels(
         else:
             listed.append(one.name)
             name, points = str(len(listed)), 11.0
-        wide = look.width(name, points) * 1.08 + 2
+        wide = look.width(name, points) * 1.15 + 2  # bold is wider
         box = _place(x, y, wide, taken, lines, (left, top - 8, width, bottom + 2), 400 if named_here else 60)
         taken.append(box)
         to_x, to_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])

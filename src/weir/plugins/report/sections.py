@@ -662,20 +662,20 @@ def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
 def _standings_table(study: Study, whole: Comparison) -> Table:
     tested = bool(direction(whole.measure))
     ranked = ranges_differ(whole)
-    head = ["rank"] * ranked + ["system", "mean", "95% interval"]
-    lines: list[list[str | Cell]] = [
-        [*head, *(["tie groups", "better", "not separable", "worse"] if tested else [])]
-    ]
+    known = any(one.low is not None for one in whole.standings)
+    lettered = any(one.letters for one in whole.standings)
+    head = ["rank"] * ranked + ["system", "mean"] + ["95% interval"] * known + ["tie groups"] * lettered
+    lines: list[list[str | Cell]] = [head + ["better", "not separable", "worse"] * tested]
     for one in whole.standings:
         ends = "–" if one.low is None or one.high is None else f"{score(one.low)}–{score(one.high)}"
         counts = (
             [""] * 3 if one.system == study.baseline else map(str, tally(study, whole.measure, one.system))
         )
-        lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean), ends,
-                      *((one.letters, *counts) if tested else ())])  # fmt: skip
+        lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean),
+                      *[ends] * known, *[one.letters] * lettered, *(counts if tested else ())])  # fmt: skip
     title = f"{whole.measure}, against {study.short_name(study.baseline)}" if tested else whole.measure
     deep = uneven_depths(study, whole.measure)
-    return table_of(lines, right=6 if tested else 2, keys=1 + ranked, title=title, notes=deep)
+    return table_of(lines, right=1 + known + lettered + 3 * tested, keys=1 + ranked, title=title, notes=deep)
 
 
 def uneven_depths(
@@ -1521,7 +1521,7 @@ def _training(study: Study) -> Question | None:
         verb = "was" if len(unknown) == 1 else "were"
         parts.append(f"No record says on which data {and_(unknown, 3)} {verb} trained.")
     if trained:
-        parts.append("Names of collections were compared, not their texts, which an audit does.")
+        parts.append("Names of collections were compared, not their texts.")
     if trained and own:
         verb, whose = one_or_more(len(own), "is", "are"), one_or_more(len(own), "its", "their")
         parts.append(
