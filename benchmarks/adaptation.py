@@ -65,7 +65,7 @@ def words(table: Any, collection: str, system: str, options: argparse.Namespace)
     cells = finished_cells(Path(options.out) / "results")
     cell = next(one for one in cells if (one.dataset, str(one.system)) == (collection, system))
     profile = length_profile(read_run(cell.run), dataset.corpus, document_lengths(dataset.corpus))
-    return [] if profile is None else list(profile.quartiles)
+    return [] if profile is None else list(profile[0])
 
 
 def compare(collection: str, condition: str, options: argparse.Namespace) -> dict[str, Any]:

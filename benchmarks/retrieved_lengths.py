@@ -43,12 +43,13 @@ def main() -> None:
         name, _, path = said.partition("=")
         profile = length_profile(read_run(Path(path)), dataset.corpus, lengths)
         if profile is not None:
+            quartiles, correlation, title_only = profile
             rows.append(
                 {
                     "of": name,
-                    "quartiles": list(profile.quartiles),
-                    "title_only": profile.title_only,
-                    "correlation": round(profile.correlation, 4),
+                    "quartiles": list(quartiles),
+                    "title_only": title_only,
+                    "correlation": round(correlation, 4),
                 }
             )
     lines = "".join(json.dumps({"collection": dataset.name} | row) + "\n" for row in rows)

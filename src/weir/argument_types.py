@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
@@ -289,8 +290,6 @@ def _types(node: ast.expr, module: str) -> Iterable[Words]:
 @cache
 def _class(name: str, module: str) -> object:
     """Return the object of that name in a module, also if it is imported for type checkers only; None if unknown."""
-    import importlib
-
     home = sys.modules[module]
     if hasattr(home, name):
         return cast("object", getattr(home, name))

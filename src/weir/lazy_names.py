@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from functools import cache
 
@@ -39,9 +41,6 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         return exported
 
     def __getattr__(name: str) -> object:
-        import importlib
-        import sys
-
         if name == "__all__":
             return sorted(sources())
         if name.startswith("__") or name not in sources():

@@ -91,7 +91,7 @@ def test_whatever_is_unusual_is_left_to_it(text, tmp_path):
 def test_bytes_that_are_no_utf_8_are_left_to_it(tmp_path):
     path = tmp_path / "r.json"
     path.write_bytes(b'{"q": {"\xff": 1}}')
-    assert "no valid JSON" in outcome(path, "numba")
+    assert "line 1: found bytes that are not UTF-8 (0xff)" in outcome(path, "numba")
 
 
 def test_small_files_and_bases_without_numba_do_without(tmp_path, monkeypatch):

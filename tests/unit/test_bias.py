@@ -47,7 +47,7 @@ def test_lengths_are_those_of_titles_and_texts_and_a_preference_is_said():
     assert of_doc.tolist() == [2, 30, 3, 4]
     run = Run.of({"q": ["long", "short"], "r": ["title", "gone"]})
     profile = length_profile(run, CORPUS, of_doc)
-    assert (profile.quartiles, profile.correlation, profile.title_only) == ((2.5, 3, 16.5), 1, 1 / 3)
+    assert profile == ((2.5, 3, 16.5), 1, 1 / 3)
     assert length_profile(Run.of({"q": ["gone"]}), CORPUS, of_doc) is None
     qrels = Qrels.of({"q": {"short": 1, "long": 0}})
     subject = Subject("mine", CORPUS, qrels=qrels, runs={"one": Run.of({"q": ["long"]})})

@@ -300,18 +300,18 @@ def test_what_is_judged_next_leaves_the_estimate_unbiased_and_narrows_it_as_expe
     for seed in range(60):
         truth, model, first = drawn_population(seed)
         few = Qrels.of({n: truth[n] for n in first})
-        drawn = next_queries(run, (few, Qrels.of(model)), measure, 40)
-        assert not set(drawn.plan.queries) & set(first)
-        assert len(set(drawn.plan.queries)) == 40
-        more = Qrels.of({n: truth[n] for n in [*first, *drawn.plan.queries]})
+        plan, _, strata, _ = next_queries(run, (few, Qrels.of(model)), measure, 40)
+        assert not set(plan.queries) & set(first)
+        assert len(set(plan.queries)) == 40
+        more = Qrels.of({n: truth[n] for n in [*first, *plan.queries]})
         found = corrected_score(
-            "one", run["one"], more, Qrels.of(model), measure, SampleDesign(strata=drawn.strata)
+            "one", run["one"], more, Qrels.of(model), measure, SampleDesign(strata=strata)
         ).corrected
         errors.append(found.value - np.mean([list(of.values()) for of in truth.values()]))
         widths.append((found.high - found.low) / 2)
-        expected.append(drawn.plan.then)
-        judged = np.array([one.judged + one.more for one in drawn.plan.strata])
-        assert judged @ [one.weight for one in drawn.plan.strata] == pytest.approx(200)
+        expected.append(plan.then)
+        judged = np.array([one.judged + one.more for one in plan.strata])
+        assert judged @ [one.weight for one in plan.strata] == pytest.approx(200)
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(len(errors))
     assert np.mean(widths) == pytest.approx(np.mean(expected), rel=0.1)
 

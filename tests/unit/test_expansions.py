@@ -76,7 +76,7 @@ def test_a_file_of_another_form_is_one_line(tmp_path, content, message):
 def test_a_file_that_is_cut_off_or_missing_is_named(tmp_path):
     packed = tmp_path / "questions.jsonl.gz"
     packed.write_bytes(gzip.compress(b'{"id": "d1", "query": "a"}\n' * 999)[:-20])
-    with pytest.raises(FormatError, match=r"questions.jsonl.gz: found damage"):
+    with pytest.raises(FormatError, match=r"questions.jsonl.gz: found a damaged file"):
         read_questions(packed, Corpus.of(DOCUMENTS), 5)
     for ask in (lambda s: s.describe(), lambda s: s.index(Corpus.of(DOCUMENTS))):
         with pytest.raises(FormatError, match=r"[Nn]o such file"):

@@ -8,7 +8,7 @@ import pytest
 
 from weir.errors import StoreError
 from weir.models import checkpoints as module
-from weir.models.checkpoints import fingerprint, read_checkpoint
+from weir.models.checkpoints import checkpoint_fingerprint, read_checkpoint
 
 DECIDING = {
     "config.json": {"model_type": "bert", "max_position_embeddings": 80},
@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def of(folder):
-    return fingerprint(read_checkpoint(folder))
+    return checkpoint_fingerprint(read_checkpoint(folder))
 
 
 @pytest.mark.parametrize("name", DECIDING)
@@ -49,10 +49,10 @@ def test_one_byte_of_a_deciding_file_is_another_checkpoint(folder, name):
     before, checkpoint = of(folder), read_checkpoint(folder)
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    changed = fingerprint(checkpoint)
+    changed = checkpoint_fingerprint(checkpoint)
     assert changed != before
     (folder / name).unlink()
-    assert fingerprint(checkpoint) not in (before, changed)
+    assert checkpoint_fingerprint(checkpoint) not in (before, changed)
     (folder / name).write_bytes(data)
     assert of(folder) == before
 

@@ -59,10 +59,6 @@ def qrels(tmp_path) -> str:
     return str(tmp_path / "q")
 
 
-def utf16(text: str, mark: bool = True) -> bytes:
-    return text.encode("utf-16" if mark else "utf-16-le")
-
-
 def zipped(text: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -81,9 +77,7 @@ def zipped(text: str) -> bytes:
         ("r.zip", zipped(RUN), "found a zip or an Excel workbook; expected each sheet saved as CSV, or one file out of the zip"),
         ("r.pkl", pickle.dumps({"q1": print}), "the name builtins.print, which is not allowed"),
         ("r.json", pickle.dumps({"q1": {"d1": 1.0}}), "found a Python pickle; expected its name to end in .pickle"),
-        ("r.trec", utf16(RUN), "found text in UTF-16"),
-        ("r", utf16(RUN, mark=False), "found text in UTF-16"),
-        ("r.trec.gz", gzip.compress(utf16(RUN)), "found text in UTF-16"),
+        ("r", RUN.encode("utf-16-le"), "found text in UTF-16"),
         ("r.trec.gz", RUN.encode(), "a damaged file"),
         ("r.npy", b"\x93NUMPY\x01\x00", "a numpy array"),
         ("r.trec", QRELS.encode(), "4 are judgments, which stand before the run"),
@@ -92,7 +86,7 @@ def zipped(text: str) -> bytes:
         ("r.json", b'{"q1": {"d1": ' + b"9" * 400 + b"}}", "score"),
         ("r.json", b'{"q1": {"d1": ' + b"[" * 100_000, "no valid JSON (nested too deeply)"),
         ("r.json", b'{"a":' * 100_000, "no valid JSON"),
-        ("r.json", b'{"q1": {"d1": 1}} \xff', "no valid JSON"),
+        ("r.json", b'{"q1": {"d1": 1}} \xff', "line 1: found bytes that are not UTF-8 (0xff)"),
         ("r.json", b'{"q1": {"\\ud800": 1.5}}', "not valid Unicode"),
         ("r.csv", b"qid,docno,score\nq1,d\r1,x,1.5\nq1,d2,1\n", "line 2"),
         ("r.csv", b"qid,docno,score\nq1,d1,1,2\n" + b"q" * 200_000 + b",d2,1\n", "line 2: found 4 cells"),

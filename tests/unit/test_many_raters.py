@@ -220,3 +220,11 @@ def test_marks_of_thousands_are_refused_in_a_column_of_labels_alone(column, tmp_
     (tmp_path / "t.csv").write_text("\n" + head + "q;d;yes;1\n")
     with pytest.raises(FormatError, match="line 1: found a blank line in the place of the header"):
         read_labels(tmp_path / "t.csv")
+
+
+def test_a_mark_of_thousands_among_columns_of_open_names_is_told_how_to_name_the_labels(tmp_path):
+    path = tmp_path / "l.csv"
+    path.write_text("query_id;doc_id;anna;views\nq1;d1;1;1,234\nq1;d2;0;999\n")
+    with pytest.raises(FormatError, match=r"line 2: found '1,234' .* as the label, as in FILE#COLUMN"):
+        read_labels(path)
+    assert read_labels(f"{path}#anna").to_dict() == {"q1": {"d1": 1, "d2": 0}}

@@ -212,8 +212,8 @@ def test_what_is_printed():
     ranged = replace(one, index_range=(3600.0, 14000.0), search_range=(30.0, 30.1))
     asks = [replace(other, system=f"llm {n}", prompts=n, asks=((key, n, 10.0 * n, 0.1 * n),))
             for n, key in ((3, "a"), (5, "a"), (7, "b"))]  # fmt: skip
-    total = planned_total(asks)
-    assert (total.prompts, total.tokens, round(total.dollars, 9)) == (
+    prompts, tokens, dollars = planned_total(asks)
+    assert (prompts, tokens, round(dollars, 9)) == (
         5 + 7,
         120.0,
         1.2,

@@ -6,7 +6,7 @@ import pytest
 
 from weir.errors import UnknownName
 from weir.systems.lexical.analyzer import TOKENIZERS, tokenizer
-from weir.systems.lexical.terms import BEGINS, MIDDLE, SIMPLE, STOP, WordScanner
+from weir.systems.lexical.terms import BEGINS, MIDDLE, SIMPLE, STOP, word_automaton
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_unknown_tokenizer_gets_a_suggestion():
 
 def test_what_single_bytes_decide():
     """The scanner's shortcuts are worked out from the automaton; here they are spelled out."""
-    kinds = WordScanner.of(tokenizer("uax29"), True).kinds
+    kinds = word_automaton(tokenizer("uax29"), True).kinds
     with_kind = {k: bytes(b for b in range(128) if kinds[b] & k) for k in (SIMPLE, BEGINS, STOP, MIDDLE)}
     letters = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     assert with_kind[SIMPLE] == letters

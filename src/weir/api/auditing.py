@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
+from weir.audit import audited_all, subsets
 from weir.audit.check import AUDITS
-from weir.audit.subsets import SUBSET_PROOFS
-from weir.datasets.load import Dataset
+from weir.audit.duplicates import copies, expanded
+from weir.audit.subsets import SUBSET_PROOFS, SYSTEMS_COMPARED, chosen, proof, write_subset
+from weir.datasets.card import normalised, title_and_text
+from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
+from weir.experiment import alignment
 from weir.experiment.alignment import ALIGNMENTS
 from weir.files.paths import path_of
+from weir.files.write import write_qrels
+from weir.measures.measure import parse_measure
+from weir.systems.expression import parse_system
 
 if TYPE_CHECKING:
     from weir.audit import Audit
@@ -59,7 +66,7 @@ def align(
     """Return the benchmark collections most like this one, and scores averaged with likeness as weight.
 
     dataset: a collection by name or path.
-    others: collections whose texts are read; by default those of the catalogue with published lengths and
+    others: collections whose texts are read; by default all of the catalogue with published lengths and
         many scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
@@ -67,9 +74,7 @@ def align(
 
     Raises BadValue for an unknown task, fewer than three collections or no scores.
     """
-    from weir.experiment.alignment import align as alignment
-
-    return ResultSet(ALIGNMENTS, (alignment(dataset, others, task, measure, results),))
+    return ResultSet(ALIGNMENTS, (alignment.align(dataset, others, task, measure, results),))
 
 
 @checked
@@ -94,7 +99,6 @@ def audits(
 
     Raises UnknownName for an unknown check, BadValue if none can run.
     """
-    from weir.audit import audited_all
     from weir.experiment.audit_subjects import subjects_of, titled
 
     subjects = [titled(one) for one in subjects_of(targets, places_of(collection), tuple(training), encoder)]
@@ -108,10 +112,6 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
     Raises BadValue for several collections.
     """
-    from weir.audit.duplicates import copies, expanded
-    from weir.datasets.card import normalised, title_and_text
-    from weir.files.write import write_qrels
-
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     wider, added = expanded(qrels, corpus, copies(title_and_text(corpus), normalised))
@@ -127,8 +127,6 @@ def regression_queries(*targets: str | Path, out: str | Path, collection: Places
 
     Raises BadValue for several collections.
     """
-    from weir.audit import subsets
-
     queries = subsets.regression_queries(_one_subject(targets, collection))
     subsets.write_regression_queries(queries, path_of(out))
     return len(queries)
@@ -165,11 +163,6 @@ def subset(
 
     Raises BadValue for an unsuitable size, fewer than three systems and an existing folder.
     """
-    from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
-    from weir.datasets.load import load
-    from weir.measures.measure import parse_measure
-    from weir.systems.expression import parse_system
-
     whole = dataset if isinstance(dataset, Dataset) else load(dataset)
     compared_systems = [parse_system(one) for one in tuple(systems) or SYSTEMS_COMPARED]
     ordered_by = parse_measure(measure)

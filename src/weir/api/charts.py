@@ -36,6 +36,7 @@ from weir.errors import BadValue, UnknownName, require
 from weir.files.atomic import write_bytes
 from weir.files.paths import path_of
 from weir.measures.measure import direction
+from weir.stats.compare import shown_pairs
 from weir.stats.score_rows import result_rows, rows_by_group
 
 if TYPE_CHECKING:
@@ -342,8 +343,6 @@ def difference_chart(
 
 
 def _pairs_chart(comparison: Comparison, numbers: SystemNumbers) -> Intervals:
-    from weir.stats.compare import shown_pairs
-
     way = direction(comparison.measure) or 1
     turned = (pair if way * pair.difference >= 0 else pair.reversed for pair in shown_pairs(comparison))
     pairs = sorted(turned, key=lambda pair: -abs(pair.difference))  # each the better less the worse

@@ -545,7 +545,7 @@ def threshold(
     """Return the score below which a system should not answer, chosen on half of the queries, tested on the
     others.
 
-    qrels, run: as `evaluate` takes them. A query without a grade above 0 has no answer.
+    qrels, run: see `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
     max_false: the largest share of queries without an answer that may be answered.
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
@@ -690,8 +690,7 @@ def p_mrr(
     """Return p-MRR of each pair of queries, -1..1: how far documents fall that a changed instruction makes
     irrelevant.
 
-    qrels, run: as `evaluate` takes them, with two queries for each pair, under the original and the changed
-        instruction.
+    qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
     changed: rankings under the changed instruction if they are another run.
     signs: how identifiers of original and changed queries end.
 
@@ -826,7 +825,7 @@ def cases_to_gate(
 
     given: the first three arguments of `gate`.
 
-    The other parameters are those of `gate`; raises its errors too.
+    The other parameters as for `gate`; raises its errors too.
     """
     first, second, third = given
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()

@@ -17,6 +17,7 @@ from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
@@ -79,8 +80,6 @@ def evaluate(
     requested = tuple(dict.fromkeys(by_name.values()))
     rules = conventions_of(conventions)
     if not isinstance(qrels, (Mapping, Qrels, IntentQrels)):
-        from weir.datasets.scoring_rules import judged_by
-
         qrels, collection = judged_by(qrels, collection)
     run = one_ranking(run, collection)
     needs_run = rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in requested)
@@ -114,8 +113,6 @@ def _scores_of_any(
     remarks: tuple[Note, ...] = ()
     queries = None
     if collection is not None:
-        from weir.datasets.scoring_rules import ScoringRules
-
         scoring = ScoringRules.of(collection, rules)
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions

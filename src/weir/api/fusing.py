@@ -72,7 +72,7 @@ def fit_fusion(
 ) -> Fit:
     """Return the settings of a fusion that do best on judged queries, chosen by cross-validation.
 
-    qrels, runs: as `evaluate` takes them.
+    qrels, runs: see `evaluate`.
     method: a fusion method. Settings that it names stay as they are.
     measure: the measure to maximise.
     folds: number of folds of the cross-validation.

@@ -6,19 +6,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from weir.core.order import Ties
 from weir.core.run import READ_RUN, Run
 from weir.core.scores import Scores
 from weir.datasets import catalogue
+from weir.datasets.scoring_rules import Collection, ScoringRules
 from weir.errors import BadValue, CallError
 from weir.files.frames import run_from
 from weir.files.paths import path_of
 from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run
-
-if TYPE_CHECKING:
-    from weir.datasets.scoring_rules import Collection
 
 
 def is_results_folder(given: object) -> bool:
@@ -63,7 +60,6 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
             found.append(path)
             of_folders += [path] * (path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists())
     if of_folders and (len(of_folders) > 1 or collection is not None):
-        from weir.datasets.scoring_rules import ScoringRules
         from weir.experiment.results import refuse_collections_apart
 
         refuse_collections_apart(of_folders, ScoringRules.of(collection).dataset)

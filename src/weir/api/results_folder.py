@@ -134,7 +134,7 @@ def results_by_query(
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
     """Return ({(dataset, system): scores by query}, notes) of a results folder.
 
-    Other arguments and errors are those of `results`.
+    Other arguments and errors as for `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
@@ -407,8 +407,8 @@ def official_scores(
 ) -> ResultSet[BircoScore]:
     """Return the scores that a benchmark's own program would print for runs, or for every result of a folder.
 
-    qrels, runs: as `evaluate` takes them; without runs a results folder.
-    collection: the collection whose judgments score a folder, if those that it names are not on this machine.
+    qrels, runs: see `evaluate`; without runs a results folder.
+    collection: the collection whose judgments score a folder, if its own is not on this machine.
 
     Warns (RankingWarning) of everything that the program reads in another way, and of runs that cannot be
     scored. Raises UnknownName for another scorer than "birco", BadValue for rankings that are not of whole
@@ -482,7 +482,7 @@ def plan(
 ) -> ResultSet[Planned]:
     """Return estimates, from small probes, of the time, disk, memory and tokens that `benchmark` would take.
 
-    datasets, systems, k: as `benchmark` takes them.
+    datasets, systems, k: see `benchmark`.
     precise: probe each system by itself on growing samples, however long that takes; otherwise all probes end
         within a minute.
     progress: receives (stage, done, total).

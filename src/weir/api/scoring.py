@@ -125,7 +125,7 @@ def score_files(
     signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".
 
-    Other arguments are those of `evaluate`. A file that cannot be scored is left out. Raises the WeirErrors
+    Other arguments as for `evaluate`. A file that cannot be scored is left out. Raises the WeirErrors
     of reading and scoring if none is left.
     """
     requested, wanted = measures_of(measures), conventions_of(conventions)

@@ -64,7 +64,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
+    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
     term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
@@ -194,7 +194,7 @@ SEED = 5
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
     """Yield groupings of the queries by features with two or more values; columns of the collection come last.
 
-    A column of which most values belong to one query each, such as a number of searches, groups nothing. Raises
+    A column whose values mostly belong to one query each, such as a number of searches, groups nothing. Raises
     BadValue without queries.
     """
     queries = subject.judged_queries

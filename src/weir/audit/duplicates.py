@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,21 +206,11 @@ ANALYZER = "lucene-standard"
 BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
-class NearCopies:
-    """Groups of documents whose texts are nearly equal."""
+def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
+    """Return (groups of documents with nearly the same title and text, leaders, comparisons left out).
 
-    groups: DuplicateGroups
-    """Members have a Jaccard index of at least NEAR with the group's first row."""
-    leader: Int64
-    """int64[n]: first row of each row's group, or the row itself."""
-    skipped: int
-    """Number of comparisons left out; above 0 only if many texts are partly alike."""
-
-
-def near_copies(corpus: Corpus) -> NearCopies:
-    """Return groups of documents with nearly the same title and text. Each member is compared with the
-    group's first row.
+    Members of a group have a Jaccard index of at least NEAR with its first row, the leader: int64[n], the row itself
+    without a group. Comparisons are left out only if many texts are partly alike.
 
     Raises MissingExtra without the `run` extra, BadValue if memory does not suffice.
     """
@@ -258,7 +247,7 @@ def near_copies(corpus: Corpus) -> NearCopies:
     firsts = np.flatnonzero(np.bincount(leader, minlength=len(leader)) > 1)
     number = np.full(len(leader), -1, np.int64)
     number[firsts] = np.arange(len(firsts))
-    return NearCopies(DuplicateGroups(number[leader]), leader, int(skipped))
+    return DuplicateGroups(number[leader]), leader, int(skipped)
 
 
 def _buckets(keys: NDArray[np.uint64]) -> tuple[Int32, Int64]:
@@ -286,8 +275,8 @@ def near_duplicates(subject: Subject) -> Iterator[Finding]:
     """
     # Documents that are the same after normalising are counted by `duplicates`.
     corpus = subject.need_corpus()
-    copied = near_copies(corpus)
-    leader, same = copied.leader, copies(title_and_text(corpus), normalised).number
+    groups, leader, skipped = near_copies(corpus)
+    same = copies(title_and_text(corpus), normalised).number
     rows = np.flatnonzero((leader != np.arange(len(corpus))) & ((same < 0) | (same != same[leader])))
     if not len(rows):
         return
@@ -296,12 +285,12 @@ def near_duplicates(subject: Subject) -> Iterator[Finding]:
         f"{part_of(len(rows), len(corpus), 'documents', 'is', 'are')} almost another: the Jaccard index of "
         f"their sets of {SHINGLE_TERMS} consecutive words is {NEAR} or more",
         "a ranking that returns both is scored for each of them, and an unjudged one counts as not relevant",
-        (("near copies", float(len(rows))), ("comparisons left out", float(copied.skipped))),
+        (("near copies", float(len(rows))), ("comparisons left out", float(skipped))),
         tuple(f"{corpus.ids[int(row)]} ~ {corpus.ids[int(leader[row])]}" for row in rows[:5]),
     )
     if subject.qrels is None:
         return
-    beyond = np.where(np.isin(leader, leader[rows]), copied.groups.number, -1)
+    beyond = np.where(np.isin(leader, leader[rows]), groups.number, -1)
     clashes = _conflicts(subject.qrels, corpus, DuplicateGroups(beyond))
     if clashes:
         yield Finding(

@@ -243,7 +243,7 @@ def published_counts(subject: Subject) -> Iterator[Finding]:
 
 @check("queries that are documents", needs=["corpus", "queries"])
 def self_matching(subject: Subject) -> Iterator[Finding]:
-    """Queries whose text is that of a document: a system finds the query itself before any answer.
+    """Queries whose text a document repeats: a system finds the query itself before any answer.
 
     Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the collection.
     """

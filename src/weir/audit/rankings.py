@@ -122,11 +122,10 @@ def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
 
 
 def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
-    """Return the longest order of first ranks that SAME_SHARE of the queries have in common.
+    """Return the longest order of first ranks that SAME_SHARE of the queries have in common, as (ranks, number of
+    queries with them, number of queries with rankings so long); ((), 0, 0) for none.
 
-    places: int64[queries, ranks], as `places_in` returns them.
-
-    As (ranks, number of queries with them, number of queries with rankings so long); ((), 0, 0) for none.
+    places: int64[queries, ranks], see `places_in`.
     """
     for length in range(places.shape[1], FEWEST_DOCUMENTS - 1, -1):
         part = places[places[:, length - 1] >= 0, :length]

@@ -152,21 +152,14 @@ def document_lengths(corpus: Corpus) -> Int64:
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-@dataclass(frozen=True)
-class LengthProfile:
-    """Lengths, in words, of the first documents that a system returns."""
+def length_profile(
+    run: Run, corpus: Corpus, lengths: Int64
+) -> tuple[tuple[float, float, float], float, float] | None:
+    """Return (quartiles of words, correlation, share without text) of the first ten documents of each ranking; None if
+    the collection has none of the documents.
 
-    quartiles: tuple[float, float, float]
-    """25%, median, 75%."""
-    correlation: float
-    """Mean over queries of Spearman's correlation of score and length; NaN if it is never defined."""
-    title_only: float
-    """Share of documents with a title and no text."""
-
-
-def length_profile(run: Run, corpus: Corpus, lengths: Int64) -> LengthProfile | None:
-    """Return the lengths of the first ten documents of each ranking; None if the collection has none of the
-    documents."""
+    Correlation: mean over queries of Spearman's of score and length; NaN if it is never defined.
+    """
     top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
     in_corpus = at >= 0
@@ -180,7 +173,7 @@ def length_profile(run: Run, corpus: Corpus, lengths: Int64) -> LengthProfile | 
     defined = [value for value in each if not np.isnan(value)]
     title = np.zeros(len(corpus), np.int64) if corpus.title is None else corpus.title.lengths()
     title_only = (corpus.text.lengths() == 0) & (title > 0)
-    return LengthProfile(
+    return (
         (q1, median, q3),
         float(np.mean(defined)) if defined else float("nan"),
         float(title_only[at[in_corpus]].mean()),
@@ -215,23 +208,24 @@ def lengths(subject: Subject) -> Iterator[Finding]:
         profile = length_profile(run, corpus, of_doc)
         if profile is None:
             continue
-        median = profile.quartiles[1]
+        quartiles, correlation, title_only = profile
+        median = quartiles[1]
         ratio = median / relevant if relevant else 1.0
         far = not 1 / RATIO <= ratio <= RATIO
         beside = f"relevant ones {rounding.count(relevant)}, " if relevant else ""
         which = "longer" if ratio > 1 else "shorter"
         yield Finding(
-            "caution" if far or profile.title_only >= TITLE_ONLY_SHARE else "note",
+            "caution" if far or title_only >= TITLE_ONLY_SHARE else "note",
             f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the median ({beside}all "
-            f"{rounding.count(whole)}); score and length correlate by {rounding.effect(profile.correlation)} within "
-            f"a query; {rounding.percent(profile.title_only)} have a title alone",
+            f"{rounding.count(whole)}); score and length correlate by {rounding.effect(correlation)} within "
+            f"a query; {rounding.percent(title_only)} have a title alone",
             f"it prefers {which} documents than those that are relevant: see whether its score is normalised by length"
             if far
             else "",
             (
-                *zip(("25%", "median", "75%"), profile.quartiles, strict=True),
-                ("correlation of score and length", profile.correlation),
-                ("title alone", profile.title_only),
+                *zip(("25%", "median", "75%"), quartiles, strict=True),
+                ("correlation of score and length", correlation),
+                ("title alone", title_only),
                 ("median of relevant", relevant or float("nan")),
                 ("median of all", whole),
             ),

@@ -6,6 +6,7 @@ import ast
 import errno
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -143,7 +144,7 @@ def _sentence(module: str, function: str) -> str:
 
 
 def all_commands() -> dict[str, str]:
-    """Return {name: sentence} of every installed command. Those of plug-ins come last."""
+    """Return {name: sentence} of every installed command, plug-ins' last."""
     groups = {path.rpartition(" ")[0] for path in plugin_commands()}
     words = {group: other_commands(group) for group in groups}
     return COMMANDS | {
@@ -481,8 +482,6 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
     """Return the call with missing option names put before its values; "" if no option of the command fits."""
-    import shlex
-
     from weir.cli.options import option_of
 
     named = [p.name for p in context.command.params if isinstance(p, click.Argument)]

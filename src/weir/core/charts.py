@@ -168,6 +168,7 @@ class Spread:
     __repr__ = _kind_and_title
 
 
+_Place: TypeAlias = tuple[float, float]
 Chart: TypeAlias = "Intervals | Points | HeatMap | Spread"
 T = TypeVar("T")
 
@@ -599,23 +600,16 @@ def _ended(text: str, room: float, size: float) -> str:
 
 
 def _text(
-    look: Look,
-    x: float,
-    y: float,
-    text: str,
-    ink: str = "ink",
-    anchor: str = "",
-    size: float = 0,
-    bold: bool = False,
+    look: Look, at: _Place, text: str, ink: str = "ink", anchor: str = "", size: float = 0, bold: bool = False
 ) -> str:
+    x, y = at
     more = (f' text-anchor="{anchor}"' if anchor else "") + (f' font-size="{size:g}"' if size else "")
     more += ' font-weight="620"' if bold else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" {look.fill(ink)}{more} unicode-bidi="isolate">{html_escaped(text)}</text>'
 
 
-def _line(
-    look: Look, x1: float, y1: float, x2: float, y2: float, ink: str, width: float = 1, dash: str = ""
-) -> str:
+def _line(look: Look, start: _Place, end: _Place, ink: str, width: float = 1, dash: str = "") -> str:
+    (x1, y1), (x2, y2) = start, end
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {look.stroke(ink, width, dash)}/>'
 
 
@@ -654,7 +648,7 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
     marks, parts = ticks(low, high, 5), list[str]()
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     if one is None:
-        parts.append(_text(look, 0, 11, axis, "soft"))
+        parts.append(_text(look, (0, 11), axis, "soft"))
         for tick in marks:
             text = _tick_text(tick, False, step)
             parts.append(
@@ -729,7 +723,7 @@ def _axis_texts(
         text = shown(tick)
         wide = look.width(text, 11.5)
         if at(tick) - wide / 2 > end:
-            parts.append(_text(look, at(tick), y, text, "soft", "middle", 11.5))
+            parts.append(_text(look, (at(tick), y), text, "soft", "middle", 11.5))
             end = at(tick) + wide / 2 + 3
     return parts
 
@@ -833,19 +827,19 @@ def _intervals(chart: Intervals, width: float, look: Look) -> tuple[float, str]:
             for number, one in enumerate(panel.intervals):
                 y = top + heading + row * (number + 0.5) + labels.line / 2 - (3 if tall else 0)
                 if one is None:
-                    parts.append(_text(look, value_end, y + 4.5, "–", "soft", "end"))
+                    parts.append(_text(look, (value_end, y + 4.5), "–", "soft", "end"))
                     continue
                 parts += _interval(one, chart.ends, axis, y, scale, look)
                 if valued:
                     said = typeset_change(one.value) if chart.signed else score(one.value)
                     parts.append(
-                        _text(look, value_end, y + 4.5, said, "ink" if one.filled else "soft", "end")
+                        _text(look, (value_end, y + 4.5), said, "ink" if one.filled else "soft", "end")
                     )
         parts += _row_names(chart, labels, top + heading, row, look)
         top = bottom + 26
     if not chart.axis:
         return top, "".join(parts)
-    parts.append(_text(look, left + 8, top + 8, chart.axis, "soft", size=12))
+    parts.append(_text(look, (left + 8, top + 8), chart.axis, "soft", size=12))
     return top + 16, "".join(parts)
 
 
@@ -855,14 +849,14 @@ def _panel_title(panel: Panel, title: str, x: float, top: float, look: Look) -> 
     if panel.system not in (None, UNCOLOURED):
         yield _mark(look, x + 6, top + 9, panel.system or 0)
         x += 18
-    yield _text(look, x, top + 14, title, bold=True)
+    yield _text(look, (x, top + 14), title, bold=True)
 
 
 def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: Look) -> list[str]:
     marks = ticks(axis.low, axis.high, min(8, max(3, int((axis.end - axis.start) // 55))))
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     lines = [
-        _line(look, axis.at(tick), top, axis.at(tick), bottom, "axis" if zero else "line")
+        _line(look, (axis.at(tick), top), (axis.at(tick), bottom), "axis" if zero else "line")
         for tick in marks
         for zero in [signed and abs(tick) < step / 1e6]
     ]
@@ -874,21 +868,21 @@ def _interval_grid(signed: bool, axis: _Axis, top: float, bottom: float, look: L
 def _interval(one: Interval, ends: bool, axis: _Axis, y: float, scale: float, look: Look) -> Iterator[str]:
     ink, at = f"s{one.system}", axis.at
     if one.together is not None:
-        yield _line(look, at(one.together[0]), y, at(one.together[1]), y, ink)
+        yield _line(look, (at(one.together[0]), y), (at(one.together[1]), y), ink)
         for end, side in zip(one.together, (-1, 1), strict=True):
             if not axis.low <= end <= axis.high:  # it goes on beyond the axis
                 arrow = f"M{at(end):.1f} {y - 3:.1f}l{3 * side} 3l{-3 * side} 3"
                 yield f'<path d="{arrow}" fill="none" {look.stroke(ink, 1)}/>'
     if one.low is not None and one.high is not None:
         thick = 2.5 if one.filled or one.together else 1.2
-        yield _line(look, at(one.low), y, at(one.high), y, ink, thick)
+        yield _line(look, (at(one.low), y), (at(one.high), y), ink, thick)
         for v, side, anchor in ((one.low, -5, "end"), (one.high, 5, "start")):
             if ends:
-                yield _text(look, at(v) + side, y + 4, score(v), "soft", anchor, 11)
+                yield _text(look, (at(v) + side, y + 4), score(v), "soft", anchor, 11)
     for _, v in one.ticks:
-        yield _line(look, at(v), y + 8, at(v), y + 13, ink, 1.1)
+        yield _line(look, (at(v), y + 8), (at(v), y + 13), ink, 1.1)
     if ends:
-        yield _line(look, at(one.value), y - 6, at(one.value), y + 6, ink, 2.5)
+        yield _line(look, (at(one.value), y - 6), (at(one.value), y + 6), ink, 2.5)
     else:
         yield _mark(look, at(one.value), y, one.system, one.filled, scale)
 
@@ -899,7 +893,7 @@ def _row_names(chart: Intervals, labels: _Labels, top: float, row: float, look: 
         own = [one for panel in chart.panels if (one := panel.intervals[number]) is not None]
         if labels.before and own and own[0].system != UNCOLOURED:
             yield _mark(look, 7, y, own[0].system)
-        yield f"<g {look.over()}>{_text(look, labels.before, y + 4.5, name)}</g>"
+        yield f"<g {look.over()}>{_text(look, (labels.before, y + 4.5), name)}</g>"
 
 
 @dataclass(frozen=True)
@@ -952,18 +946,18 @@ def _points(chart: Points, width: float, look: Look) -> tuple[float, str]:
 
 def _plane_grid(chart: Points, plane: _Plane, height: float, look: Look) -> Iterator[str]:
     left, top, right, bottom = plane.box
-    yield _text(look, 0, 12, chart.y_axis, "soft", size=12)
+    yield _text(look, (0, 12), chart.y_axis, "soft", size=12)
     marks = ticks(plane.y_low, plane.y_high, 6)
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     for tick in marks:
         y = plane.y(tick)
-        yield _line(look, left, y, right, y, "line")
-        yield _text(look, left - 8, y + 4, _tick_text(tick, False, step), "soft", "end", 11.5)
+        yield _line(look, (left, y), (right, y), "line")
+        yield _text(look, (left - 8, y + 4), _tick_text(tick, False, step), "soft", "end", 11.5)
     steps = log_ticks(plane.x_low, plane.x_high, max(4, int((right - left) // 70)))
     for tick in steps:
-        yield _line(look, plane.x(tick), top, plane.x(tick), bottom, "line")
+        yield _line(look, (plane.x(tick), top), (plane.x(tick), bottom), "line")
     yield from _axis_texts(look, steps, plane.x, bottom + 16, _plain_number)
-    yield _text(look, (left + right) / 2, height - 8, chart.x_axis, "soft", "middle", 12)
+    yield _text(look, ((left + right) / 2, height - 8), chart.x_axis, "soft", "middle", 12)
 
 
 def _front_lines(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Box, str]]:
@@ -971,18 +965,18 @@ def _front_lines(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Bo
         x, y = plane.place(chart.points[before])
         dash = "" if separable and (chart.tested or number < 0) else "3 4"
         end = plane.box[2] if number < 0 else plane.x(chart.points[number].x)
-        yield (x, y - 0.5, end, y + 0.5), _line(look, x, y, end, y, "ink", 1.4, dash)
+        yield (x, y - 0.5, end, y + 0.5), _line(look, (x, y), (end, y), "ink", 1.4, dash)
         if number >= 0:
             up = plane.y(chart.points[number].y)
             box = end - 0.5, min(y, up), end + 0.5, max(y, up)
-            yield box, _line(look, end, y, end, up, "ink", 1.4, dash)
+            yield box, _line(look, (end, y), (end, up), "ink", 1.4, dash)
 
 
 def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple[_Box, str]]:
     for one in chart.points:
         if one.low is not None and one.high is not None:
             x, low, high = plane.x(one.x), plane.y(one.low), plane.y(one.high)
-            line = _line(look, x, low, x, high, f"s{one.system}", 2.5 if one.filled else 1.2)
+            line = _line(look, (x, low), (x, high), f"s{one.system}", 2.5 if one.filled else 1.2)
             yield (x - 1.5, high, x + 1.5, low), line
 
 
@@ -1008,12 +1002,12 @@ def _point_labels(
         away = math.hypot(to_x - x, to_y - y)
         ink = f"n{one.system}" if named_here else "soft"
         begins, side = (box[2] - 1, "end") if box[2] <= x else (box[0] + 1, "")
-        label = _text(look, begins, box[3] - 4, name, ink, side, points, named_here)
+        label = _text(look, (begins, box[3] - 4), name, ink, side, points, named_here)
         line = ""
         if away > _TOUCHING:
             part = 7 / away
             begin = x + (to_x - x) * part, y + (to_y - y) * part
-            line = _line(look, *begin, to_x, to_y, f"s{one.system}")
+            line = _line(look, begin, (to_x, to_y), f"s{one.system}")
             for n in range(1, 8):  # no other label on the line
                 a, b = (start + (end - start) * n / 8 for start, end in zip(begin, (to_x, to_y), strict=True))
                 taken.append((a - 2, b - 2, a + 2, b + 2))
@@ -1032,7 +1026,7 @@ def _listed(names: Sequence[str], width: float, look: Look) -> tuple[float, str]
     across = max(1, int(width // (max(look.width(one, 11.5) for one in texts) + 20)))
     down = -(-len(texts) // across)
     places = ((n // down * width / across, n % down * 17 + 12.0, one) for n, one in enumerate(texts))
-    return down * 17 + 8.0, "".join(_text(look, x, y, one, "soft", size=11.5) for x, y, one in places)
+    return down * 17 + 8.0, "".join(_text(look, (x, y), one, "soft", size=11.5) for x, y, one in places)
 
 
 _TOUCHING = 14.0
@@ -1192,22 +1186,21 @@ def _heat_map(chart: HeatMap, width: float, look: Look) -> tuple[float, str]:
             x = plan.left + column * (n - start + 0.5)
             if plan.headings:
                 lines = plan.headings[n]
-                parts += [
-                    _text(look, x, top + plan.heading - 10 - 15 * (len(lines) - 1 - i), line, "ink", "middle", 12, True)
-                    for i, line in enumerate(lines)
-                ]  # fmt: skip
+                for i, line in enumerate(lines):
+                    y = top + plan.heading - 10 - 15 * (len(lines) - 1 - i)
+                    parts.append(_text(look, (x, y), line, "ink", "middle", 12, True))
             else:
-                text = _text(look, 0, 0, columns[chart.columns[n]], size=12)
+                text = _text(look, (0, 0), columns[chart.columns[n]], size=12)
                 at = x + 4 * (plan.turned == -90), top + plan.heading - 8
                 place = f"translate({at[0]:.1f} {at[1]:.1f}) rotate({plan.turned})"
                 parts.append(f'<g transform="{place}">{text}</g>')
         for i, (name, of_row) in enumerate(zip(labels, chart.values, strict=True)):
             y = top + plan.heading + row * i
-            parts.append(_text(look, 0, y + row / 2 + 4.5, name))
+            parts.append(_text(look, (0, y + row / 2 + 4.5), name))
             for n in shown:
                 x, value = plan.left + column * (n - start), of_row[n]
                 if value is None:
-                    parts.append(_text(look, x + column / 2, y + row / 2 + 4.5, "–", "soft", "middle"))
+                    parts.append(_text(look, (x + column / 2, y + row / 2 + 4.5), "–", "soft", "middle"))
                     continue
                 verdict = chart.verdicts[i][n] if chart.verdicts else ""
                 ink = (
@@ -1221,7 +1214,9 @@ def _heat_map(chart: HeatMap, width: float, look: Look) -> tuple[float, str]:
                 marked = verdict in ("better", "worse")
                 said = _full(value, chart.percent) if digits else _brief(value, chart.percent)
                 at_x = x + column / 2 - (8 if beside and chart.verdicts else 0)
-                parts.append(_text(look, at_x, y + row / 2 + 4.5, said, "ink", "middle", 0 if digits else 11))
+                parts.append(
+                    _text(look, (at_x, y + row / 2 + 4.5), said, "ink", "middle", 0 if digits else 11)
+                )
                 if marked:
                     at_x, at_y = (x + column / 2 + 22, y + row / 2) if beside else (x + column - 5, y + 5)
                     place = f"translate({at_x:.1f} {at_y:.1f})" + " scale(.7)" * (not beside)
@@ -1250,9 +1245,9 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
 
     words = ", then ".join(chart.parts)
     at_words = max(0, min(left, width - look.width(words, 12)))
-    parts = [_text(look, at_words, 12, words, "soft", size=12)] * chart.joined
+    parts = [_text(look, (at_words, 12), words, "soft", size=12)] * chart.joined
     steps = log_ticks(low, high, max(4, int((right - left) // 70)))
-    parts += [_line(look, at(tick), heading, at(tick), bottom, "line") for tick in steps]
+    parts += [_line(look, (at(tick), heading), (at(tick), bottom), "line") for tick in steps]
     parts += _axis_texts(look, steps, at, bottom + 15, _plain_number)
     for number, (name, of_row, system) in enumerate(
         zip(labels.texts, chart.values, chart.systems, strict=True)
@@ -1260,11 +1255,11 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
         y = heading + row * (number + 0.5) + labels.line / 2
         at_name = heading + row * number + 9 if labels.line else y
         ink = "soft" if system is None else f"s{system}"
-        parts.append(f"<g {look.over()}>{_text(look, labels.before, at_name + 4.5, name)}</g>")
+        parts.append(f"<g {look.over()}>{_text(look, (labels.before, at_name + 4.5), name)}</g>")
         if chart.joined:
-            parts.append(_line(look, at(of_row[0]), y, at(of_row[-1]), y, ink, 2))
+            parts.append(_line(look, (at(of_row[0]), y), (at(of_row[-1]), y), ink, 2))
             parts += [
-                _line(look, at(v), y - 5, at(v), y + 5, ink, 2)
+                _line(look, (at(v), y - 5), (at(v), y + 5), ink, 2)
                 for n, v in enumerate(of_row)
                 if n != chart.mark
             ]
@@ -1279,7 +1274,7 @@ def _spread(chart: Spread, width: float, look: Look) -> tuple[float, str]:
             parts.append(_dot(look, at(of_row[chart.mark]), y, True))
     if not chart.axis:
         return bottom + 26, "".join(parts)
-    parts.append(_text(look, left, bottom + 34, chart.axis, "soft", size=12))
+    parts.append(_text(look, (left, bottom + 34), chart.axis, "soft", size=12))
     return bottom + 42, "".join(parts)
 
 
@@ -1295,7 +1290,7 @@ def _key(chart: Chart, width: float, look: Look) -> tuple[float, str]:
         wide = 44 + look.width(words, 11.5)
         if x and x + wide > width:
             x, y = 0.0, y + 20
-        text = _text(look, 26, 4, words, "soft", size=11.5)
+        text = _text(look, (26, 4), words, "soft", size=11.5)
         parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{text}</g>')
         x += wide
     return (y + 12, "".join(parts)) if items else (0.0, "")
@@ -1303,7 +1298,7 @@ def _key(chart: Chart, width: float, look: Look) -> tuple[float, str]:
 
 def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
     def line(ink: str, thick: float, dash: str = "") -> str:
-        return _line(look, 0, 0, 20, 0, ink, thick, dash)
+        return _line(look, (0, 0), (20, 0), ink, thick, dash)
 
     def swatches(*names: str) -> str:
         wide = 20 / len(names)
@@ -1323,9 +1318,9 @@ def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
             if together:
                 items.append((line("soft", 1), "for all comparisons together"))
             if any(one.ticks for one in own):
-                items.append((_line(look, 10, -4, 10, 4, "soft", 1.1), "mean on one collection"))
+                items.append((_line(look, (10, -4), (10, 4), "soft", 1.1), "mean on one collection"))
             if chart.ends:
-                items.append((_line(look, 10, -6, 10, 6, "soft", 2.5), "as judged"))
+                items.append((_line(look, (10, -6), (10, 6), "soft", 2.5), "as judged"))
         case Points(points=points):
             marks = list(points)
             if any(one.low is not None for one in marks):

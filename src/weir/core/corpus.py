@@ -35,7 +35,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue for a view that names no field; whether documents have the fields is not checked."""
+    """Raise BadValue for a view that names no field; documents need not have the fields."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
@@ -153,7 +153,7 @@ class Corpus:
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
         """Yield (number of the first document, searchable texts) in blocks of about `size` bytes.
 
-        fields: as for `view`.
+        fields: see `view`.
         """
         ends = self.text.lengths()
         ends.cumsum(out=ends)

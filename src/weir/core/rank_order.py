@@ -1,4 +1,4 @@
-"""Whether the order of rows, their ranks and their scores agree, with the messages about it."""
+"""Checks that the order of rows, their ranks and their scores agree, with the messages about it."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def counts_of_block(
 ) -> OrderCounts:
     """Return the counts of `order_counts`, with one block of a file's rankings added.
 
-    cuts, score: as for `order_counts`.
+    cuts, score: see `order_counts`.
     ranks: function that returns the ranks of the first n rows, called only if ranks can change the counts.
     before: counts of the earlier blocks.
 

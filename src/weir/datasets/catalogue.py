@@ -209,7 +209,7 @@ def other_counts(
 def changes_scores(what: str) -> bool:
     """Return whether a count affects scores; only that of judgments of grade 0 does not.
 
-    what: the count's name, as `other_counts` returns it.
+    what: name of the count, as `other_counts` returns it.
     """
     return not what.endswith((" -2", " -1", " 0"))
 

@@ -299,7 +299,7 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of this split, without those of unanswerable queries.
+        """The judgments of this split, unanswerable queries left out.
 
         They may name documents and queries that the collection lacks.
         """
@@ -463,7 +463,7 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
     """Return all members of a group of the catalogue, or the one collection with that name.
 
-    Other arguments and errors are those of `load`.
+    Other arguments and errors as for `load`.
     """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)

@@ -1,4 +1,4 @@
-"""What names a collection: words of the catalogue, paths, references such as hf:mteb/nfcorpus, and splits of these."""
+"""Names of collections: words of the catalogue, paths, references such as hf:mteb/nfcorpus, and splits of these."""
 
 from __future__ import annotations
 

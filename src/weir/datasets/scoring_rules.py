@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
+from weir.core.dangling import dangling_notes, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -84,8 +85,6 @@ class ScoringRules:
         dataset = self.dataset
         if dataset is None:
             return []
-        from weir.core.dangling import dangling_notes, textless_notes
-
         flat = [one.numbered if isinstance(one, IntentQrels) else one for one in judgments if one is not None]
         notes: list[Note] = []
         if dataset.layout.documents is not None:

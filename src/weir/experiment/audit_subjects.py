@@ -1,4 +1,4 @@
-"""What the arguments of `weir audit` name: collections, results folders, or judgments with run files."""
+"""The arguments of `weir audit`: collections, results folders, or judgments with run files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def subjects_of(
 ) -> list[Subject]:
     """Return what is to be audited, given as a results folder, judgments with run files, or collections.
 
-    collections: the collection of run files, or where those of a results folder lie now, as NAME=PATH or
+    collections: the collection of run files, or the present places of a results folder's, as NAME=PATH or
         PATH. A recorded collection that is not on this machine is left out with a RankingWarning.
     training: collections whose judged queries systems may have been trained on.
     encoder: a model as `dense` takes it, to embed queries and to find where documents are truncated.

@@ -412,7 +412,7 @@ class Experiment:
 
         share: begin with these cells, then help with the others; cells that another process is still making
             are left out.
-        on: as for `execute`.
+        on: see `execute`.
         """
         if is_address(at):
             raise BadValue(

@@ -224,17 +224,11 @@ class Planned:
     """(key of the questions, prompts, tokens, dollars) for each language model; equal keys are asked once."""
 
 
-@dataclass(frozen=True)
-class PlanTotal:
-    """The cost of language models for a whole plan; prompts that systems share count once."""
+def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
+    """Return (prompts, tokens, dollars) of language models in a whole plan, None if it uses none.
 
-    prompts: int
-    tokens: float
-    dollars: float | None
-
-
-def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
-    """Return the total cost of language models in a plan, None if it uses none."""
+    Prompts that systems share count once.
+    """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
         for key, prompts, tokens, dollars in one.asks:
@@ -245,7 +239,7 @@ def planned_total(plans: Sequence[Planned]) -> PlanTotal | None:
         return None
     prices = [dollars for _, _, dollars in most.values() if dollars is not None]
     totals = (sum(prompts for prompts, *_ in most.values()), sum(tokens for _, tokens, _ in most.values()))
-    return PlanTotal(*totals, sum(prices) if prices else None)
+    return *totals, sum(prices) if prices else None
 
 
 @dataclass(frozen=True)
@@ -757,9 +751,7 @@ def _plan_tables(results: Sequence[Planned]) -> tuple[Table, ...]:
         lines.append([*line, *(calls(one.prompts, one.tokens, one.dollars) if called else [])])
     if total is not None and len(results) > 1:
         blank = [""] * (2 + len(costs))
-        lines.append(
-            ["in all, what is shared once", "", *blank, *calls(total.prompts, total.tokens, total.dollars)]
-        )
+        lines.append(["in all, what is shared once", "", *blank, *calls(*total)])
     return (table_of(lines, right=len(head) - 2, keys=2),)
 
 

@@ -124,7 +124,8 @@ def reproduce(
     for cell in cells:
         known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)
         for row in cell.rows:
-            checks = _checks(row, cell.split, known, name, decimals, nearest, str(cell.folder), other)
+            place = str(cell.folder), cell.split
+            checks = _checks(row, place, known, name, decimals, nearest, other)
             for check in checks:
                 claim, because = check.published, None
                 outcome: Outcome = "explained"
@@ -148,24 +149,24 @@ def reproduce(
             next((others[n] for n in mine if others[n]), ""),
         )
         known = Reported(row.dataset, split, row.queries)
-        checks_found += _checks(row, split, known, name, decimals, nearest, str(root), other)
+        checks_found += _checks(row, (str(root), split), known, name, decimals, nearest, other)
     titles = {cell.system: cell.title for cell in cells}
     return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
 
 
 def _checks(
     row: Row,
-    split: str,
+    place: tuple[str, str],
     known: Reported,
     model: str | None,
     decimals: int | None,
     nearest: bool,
-    folder: str,
     other: str,
 ) -> list[PublishedCheck]:
     """Return a check for each published score that a mean should reproduce, or one check with the reason why
     there is none.
 
+    place: folder and split of the row.
     other: how the collection differs from the published one, "" if it does not.
     """
     models = claimed(row.system, known.dataset) if model is None else (model,)
@@ -173,6 +174,7 @@ def _checks(
     others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
     neighbours = tuple(Neighbour(s.model, s.printed, s.source) for s in others[:NEAREST] if nearest)
     claims = [s for s in scores if s.model in models]
+    folder, split = place
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     outcome: Outcome
     if not claims:

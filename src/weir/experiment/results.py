@@ -405,7 +405,7 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     """Return a unique (dataset, collection) name for each result.
 
     Adds the split, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if collections
-    share a name; whether self-matches were left out, if they were for some systems alone.
+    share a name; the rule of self-matches, if it differs between systems.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -550,7 +550,7 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return every finished result (cell) of a folder: as datasets and systems were requested, then by time.
+    """Return every finished result (cell) of a folder, in the order of datasets and systems requested, then by time.
 
     unjudged: include collections without judgments.
     Warns (LossWarning) of records that cannot be read. Raises FormatError if there is no result.
@@ -708,7 +708,7 @@ def with_collections(
     """Return pairs of a result and its collection, and sentences on results left out.
 
     by: groups of queries; collections are only loaded if it names a column.
-    collections: as NAME=PATH or PATH.
+    collections: each NAME=PATH or PATH.
 
     Results without their collection on this machine are left out, unless all are without it. Raises
     UnknownName or BadValue for a wrong place, and the WeirErrors of loading.

@@ -54,6 +54,7 @@ from weir.files.runs import read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 from weir.stats.score_rows import reaches, tied_cut_note
+from weir.systems.expression import parse_system
 from weir.systems.protocol import MAX_DEPTH
 
 # ----------
@@ -631,8 +632,6 @@ def explain_published(
     settings = [(name, value) for name, value in entries if value]
     claiming = claimant(claim.model)
     if claiming is not None:
-        from weir.systems import parse_system  # it needs the `run` extra
-
         with suppress(ImportError, WeirError):  # there is no such system here
             settings += flattened("system", parse_system(claiming).describe())
     theirs = ComparedResult(claim.model, tuple(settings), claim.value, score=claim, publisher=rules)

@@ -136,6 +136,8 @@ class ColumnLayout:
     number: int
     rank: int | None = None
     """Position of the rank column of a run; None without one."""
+    head_lines: int = 1
+    """Lines before the rows."""
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:

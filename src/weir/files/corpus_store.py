@@ -444,7 +444,7 @@ def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
     """Return the opened store of a documents file; it is built if it is missing or the file has changed.
 
-    beside: as for `open_corpus`.
+    beside: see `open_corpus`.
     read_only: write nothing; without a store, hold the documents in memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no

@@ -89,7 +89,6 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     rows, rankings = _rows(qrels, ranked=False), _rows(run, ranked=True)
     _refuse_odd_identifiers(rows, rankings)
     judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
-    ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
     grade_types = set(map(type, _values(judgments)))
     if not grade_types or not grade_types <= {int, float}:
         raise _Unusual
@@ -103,6 +102,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
     ):
         raise _Unusual
+    cuts = _cuts(rankings)
     begins = np.array([*dict.fromkeys(cuts)])
     if may_rise(begins, score) and order_counts(begins, score).doubts():
         raise _Unusual
@@ -117,6 +117,16 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         for (query, row), at in zip(rankings.items(), cuts, strict=False)
     ):
         raise _Unusual  # perhaps a self-match, which is counted
+    return _located(judgments, number, rankings, score, key)
+
+
+def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float64, key: Float64) -> Judged:
+    """Return the join of sound judgments and rankings.
+
+    number: grades in the order of `judgments`.
+    score, key: scores in the order of `rankings`; negated, ascending within a query.
+    """
+    ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
     with np.errstate(over="ignore"):
         single = key.astype(np.float32)
@@ -153,12 +163,6 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         return _ranks_with_ties(judgments, scored, row, query, first, last), first, last
 
     rank, first, last = ranks_and_ties(key, judged_key, groups)
-    shared, tied_end = np.zeros(len(judgments), np.int32), np.zeros(len(judgments), np.bool_)
-    if len(groups[0]):
-        shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
-        shared[:] = [shared_of.get(q, 0) for q in judgments]
-        end_of = dict(zip(rankings, tied_at_end(ptr, groups).tolist(), strict=True))
-        tied_end[:] = [end_of.get(q, False) for q in judgments]
     order = ((query << 32) + rank).argsort()
     ranks = rank[order].astype(np.int32)
     float_rank, (begins, ends) = None, single_groups
@@ -170,7 +174,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     return Judged(
         Ids(Strings.of(map(str, judgments))),
         np.array(sizes, np.int32),
-        shared,
+        _of_judged_queries(judgments, rankings, tied(ptr, groups)),
         query[order].astype(np.int32),
         ranks,
         grade[row[order]],
@@ -182,8 +186,16 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         min(others, default=""),
         float_rank,
         judgments=_Given(judgments, number, ideal_cuts),
-        tied_end=tied_end,
+        tied_end=_of_judged_queries(judgments, rankings, tied_at_end(ptr, groups)),
     )
+
+
+def _of_judged_queries(judgments: Rows, rankings: Rows, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the value of each judged query, from those in the order of `rankings`; 0 if it has no ranking."""
+    if not values.any():
+        return np.zeros(len(judgments), values.dtype)
+    of_query = dict(zip(rankings, values.tolist(), strict=True))
+    return np.array([of_query.get(query, 0) for query in judgments], values.dtype)
 
 
 def _rows(value: dict[Any, Any], *, ranked: bool) -> Rows:

@@ -19,7 +19,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.rounding import counted
-from weir.core.strings import Bytes, Float64, Strings, take_strings
+from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, RankingWarning, user_level
 from weir.files.column_names import (
     WRITTEN,
@@ -79,6 +79,7 @@ from weir.files.text_files import (
     joined_files,
     open_bytes,
     read_bytes,
+    read_text,
     unpacked_name,
 )
 from weir.settings import IDENTIFIER_BYTES, LINE_BYTES, RECORD_BYTES
@@ -134,30 +135,6 @@ _BY_NAME = {f.name: f for f in FORMATS}
 BY_SUFFIX = {suffix: f for f in FORMATS for suffix in f.suffixes}
 NUGGETS = ("nuggets", "nugget_bank")
 """Keys of the nuggets in a line of a nugget bank."""
-_UNPACKED = "the file unpacked, or as .gz or .zst"
-_TEXT = "UTF-8; write the file again in it"
-_WRITTEN_OUT = "a table written out of it, as CSV or Parquet"
-# First bytes of files of other formats: their name, and the remedy.
-_FOREIGN = (
-    (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
-    (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
-    (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
-    (
-        b"\x04\x22\x4d\x18",
-        "lz4 data",
-        f"{_UNPACKED}; of ranx, what was saved as .json, .parquet or .trec",
-    ),
-    (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "each sheet saved as CSV"),
-    (b"7z\xbc\xaf", "a 7z archive", "one file out of it"),
-    (b"Rar!\x1a\x07", "a RAR archive", "one file out of it"),
-    (b"\x93NUMPY", "a numpy array", "a table with identifiers"),
-    (b"SQLite format 3", "an SQLite database", _WRITTEN_OUT),
-    (b"\x89HDF", "an HDF5 file", _WRITTEN_OUT),
-    (b"Obj\x01", "an Avro file", _WRITTEN_OUT),
-    (b"%PDF-", "a PDF", "text"),
-    (b"\x89PNG", "a picture", "text"),
-)
 
 
 def named_format(path: Path) -> Format | None:
@@ -188,13 +165,6 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
             "a pipe, whose beginning can be read once",
             "a file; compressed ones (.gz, .zst) are read as they are",
         )
-    refuse_foreign(path, head)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FormatError(path, "text in UTF-16", _TEXT)
-    if head.startswith(bytes(4)):
-        raise FormatError(path, "zero bytes", "text, or a table")
-    if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
-        raise FormatError(path, "text in UTF-16", _TEXT)
     if certain and certain.name != "pickle" and head.startswith(PICKLE_MAGIC):
         raise FormatError(path, "a Python pickle", f"its name to end in {PICKLE_SUFFIXES[0]}")
     if suffix in (".yaml", ".yml"):
@@ -228,20 +198,6 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
         if len(cells) > 2 and is_header(cells, kind):
             return _BY_NAME[name]
     return _BY_NAME["trec"]
-
-
-def refuse_foreign(path: Path, head: bytes) -> None:
-    """Raise FormatError for a file that begins as another kind of data, such as a zip, with its name and the remedy."""
-    for magic, data, expected in _FOREIGN:
-        if head.startswith(magic):
-            raise FormatError(path, data, expected)
-    if head[257:262] == b"ustar":
-        raise FormatError(path, "a tar archive", "one file out of it")
-    # An identifier may begin with these letters.
-    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":
-        raise FormatError(path, "bzip2 data", _UNPACKED)
-    if head.startswith(b"ORC") and b"\0" in head:
-        raise FormatError(path, "an ORC table", _WRITTEN_OUT)
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
@@ -416,7 +372,6 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     Raises FormatError if a query has rows of several systems.
     """
     parquet, head = form.name == "parquet", _head(path, form)
-    line_ends, remarked = list[bytes](), list[bool]()
     if form.name != "trec" and not is_pipe(path):
         columns = names_of_columns(path, form)
         for at, part in part_columns(columns, kind):
@@ -427,52 +382,22 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     except OSError:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
-
-    @cache
-    def layout_once() -> ColumnLayout | None:  # it says which columns are not read
-        return None if head is None else _read_layout(path, kind, head)
-
-    def told(blocks: Iterator[RankingBlock]) -> Iterator[RankingBlock]:
-        yield from blocks
-        if any(remarked) and not (is_pipe(path) and not is_stream(path)):
-            with io.BufferedReader(cast(io.RawIOBase, open_bytes(path)), 1 << 18) as lines:
-                _say_remarks(path, lines, lambda cells: not trec_fault(cells))
+    # It says which columns are not read.
+    layout_once = None if head is None else cache(partial(_read_layout, path, head, kind))
 
     def line_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
         block = size + 64 if how.whole else min(size + 64, how.engine.block)
-        if form.name == "trec" and kind == "qrels":
-            return text_blocks(path, _scan_judgments, block, how.whole)
+        if layout_once is not None:
+            return _separated_blocks(path, kind, layout_once(), block, how)
         if form.name in ("parquet", "arrow"):
             chunks = table_chunks(path, kind, parquet)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
         if form.name == "jsonl":
             chunks = json_row_chunks(path, kind)
             return table_blocks(chunks, how.engine, how.whole, lambda row: f", line {line_of_row(path, row)}")
-        layout = layout_once()
-        if layout is not None and (how.quoted or layout.separator == SEMICOLON):
-
-            def place_of_row(row: int) -> str:
-                lines = (line for line, cells in _table_records(path, layout.separator) if cells)
-                return f", line {next(itertools.islice(lines, row, None))}"
-
-            return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place_of_row)
-
-        def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
-            if layout is not None:
-                _refuse_carriage_returns(buffer, stop)
-            rows = how.engine.scan(buffer, stop, layout)
-            if rows.bad < 0:
-                if layout is None:
-                    remarked.append(_holds_remark(buffer, stop))
-                    _refuse_several_tags(buffer, stop, rows, line_ends)
-                return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
-            text, line = buffer.line_text(rows.bad), buffer.line_of(rows.bad)
-            if layout is None:
-                raise _not_a_result(path, text.strip(), rows.bad_score, line)
-            raise _not_a_row(path, cells_of(text.removesuffix("\r"), layout.separator), layout, kind, line)
-
-        blocks = text_blocks(path, scan_rows, block, how.whole, header=0 if head is None else head.lines)
-        return blocks if layout is not None else told(blocks)
+        if kind == "qrels":
+            return text_blocks(path, _scan_judgments, block, how.whole)
+        return _trec_run_blocks(path, block, how)
 
     def origins() -> Origins | None:
         if form.name in ("parquet", "arrow"):
@@ -485,6 +410,47 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         return Origins.of(cells[at] for _, cells in _table_records(path, head.separator) if cells)
 
     return Source(path, size, line_blocks, None if form.name == "trec" else origins)
+
+
+def _separated_blocks(
+    path: Path, kind: Kind, layout: ColumnLayout, block: int, how: ReadOptions
+) -> Iterator[RankingBlock]:
+    """Return the blocks of a table as text, of `block` bytes each."""
+
+    def place_of_row(row: int) -> str:
+        lines = (line for line, cells in _table_records(path, layout.separator) if cells)
+        return f", line {next(itertools.islice(lines, row, None))}"
+
+    def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
+        _refuse_carriage_returns(buffer, stop)
+        rows = how.engine.scan(buffer, stop, layout)
+        if rows.bad < 0:
+            return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
+        cells = cells_of(buffer.line_text(rows.bad).removesuffix("\r"), layout.separator)
+        raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
+
+    if how.quoted or layout.separator == SEMICOLON:
+        return table_blocks(_csv_chunks(path, layout, kind), how.engine, how.whole, place_of_row)
+    return text_blocks(path, scan_rows, block, how.whole, header=layout.head_lines)
+
+
+def _trec_run_blocks(path: Path, block: int, how: ReadOptions) -> Iterator[RankingBlock]:
+    """Yield the blocks of a TREC run, of `block` bytes each, and warn of remarks at its end."""
+    line_ends, remarked = list[bytes](), list[bool]()
+
+    def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
+        rows = how.engine.scan(buffer, stop, None)
+        if rows.bad < 0:
+            remarked.append(_holds_remark(buffer, stop))
+            _refuse_several_tags(buffer, stop, rows, line_ends)
+            return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, None))
+        line, number = buffer.line_text(rows.bad).strip(), buffer.line_of(rows.bad)
+        raise _not_a_result(path, line, rows.bad_score, number)
+
+    yield from text_blocks(path, scan_rows, block, how.whole)
+    if any(remarked) and not (is_pipe(path) and not is_stream(path)):
+        with io.BufferedReader(cast(io.RawIOBase, open_bytes(path)), 1 << 18) as lines:
+            _say_remarks(path, lines, lambda cells: not trec_fault(cells))
 
 
 def _rows_by_part(
@@ -650,12 +616,7 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         split_cells(buf, stop, "\t", cells, exact=False) if tabs else split_columns(buf, stop, width, width)
     )
     if table.bad >= 0:
-        line = buffer.line_text(table.bad).strip()
-        if "\r" in line:
-            raise _carriage_return(path, buffer.line_of(table.bad))
-        run = "; this looks like a run, and judgments come first" if not trec_fault(columns_of(line)) else ""
-        expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
-        raise FormatError(path, f"'{line[:80]}'", expected, buffer.line_of(table.bad))
+        raise _not_a_judgment(buffer, table.bad, pairs)
     if pairs:
         rows = table_rows(buf, table, (0, 1))
         said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
@@ -672,35 +633,53 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
-    count = np.diff(rows.first, append=len(rows.score))
-    counted_up = np.arange(len(rows.score)) - np.repeat(rows.first, count)
+    if width == 3:
+        _refuse_ranks_as_grades(path, rows)
+        return rows
     second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
-    varies = width == 4 and bool(differs_from_previous(buf, *second)[1:].any())
-    if varies and count.max(initial=0) >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
+    if not differs_from_previous(buf, *second)[1:].any():
+        return rows
+    _refuse_exchanged_columns(path, buf, rows)
+    return replace(rows, unread=second_column(distinct_strings(take_strings(buf, *second))[1].tolist()))
+
+
+def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
+    line, number = buffer.line_text(bad).strip(), buffer.line_of(bad)
+    if "\r" in line:
+        return _carriage_return(buffer.path, number)
+    run = "; this looks like a run, and judgments come first" if not trec_fault(columns_of(line)) else ""
+    expected = "2 columns as before (query and document)" if pairs else _JUDGMENT_COLUMNS + run
+    return FormatError(buffer.path, f"'{line[:80]}'", expected, number)
+
+
+def _counting_up(rows: ParsedRows) -> tuple[Int64, int]:
+    """Return 0, 1, 2 ... for the rows of each query, and the largest number of rows of a query."""
+    count = np.diff(rows.first, append=len(rows.score))
+    return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
+
+
+def _refuse_ranks_as_grades(path: Path, rows: ParsedRows) -> None:
+    # Three columns may be a run's ranks, as PyTerrier writes results.
+    steps, most = _counting_up(rows)
+    if most >= CERTAIN_RANKS and rows.score[0] in (0, 1) and (rows.score == rows.score[0] + steps).all():
+        ranks = f"numbers that count up from {rows.score[0]:g} for each query, as ranks do"
+        expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
+        raise FormatError(path, ranks, expected)
+
+
+def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
+    """Raise FormatError if the second column, which varies, holds the documents, and the third ranks or Q0."""
+    steps, most = _counting_up(rows)
+    if most >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
         documents = ranks_in(buf, rows.start, rows.length)
-        if (documents == documents[0] + counted_up).all():
+        if (documents == documents[0] + steps).all():
             ranks = "documents that count up for each query, as ranks do in the third column"
             expected = f"judgments; ColBERT's query, document, rank and score: {_AS_COLBERT}"
             raise FormatError(path, ranks, expected)
-    alike = not differs_from_previous(buf, rows.start, rows.length)[1:].any()
-    if varies and alike and bytes(buf[rows.start[0] : rows.start[0] + rows.length[0]]) in (b"0", b"Q0"):
-        document = bytes(buf[rows.start[0] : rows.start[0] + rows.length[0]]).decode()
-        found = f"the document '{document}' in every line, beside a second column that varies"
+    document = bytes(buf[rows.start[0] : rows.start[0] + rows.length[0]])
+    if document in (b"0", b"Q0") and not differs_from_previous(buf, rows.start, rows.length)[1:].any():
+        found = f"the document '{document.decode()}' in every line, beside a second column that varies"
         raise FormatError(path, found, "query, iteration, document and grade; two columns look exchanged")
-    if varies:
-        values = distinct_strings(take_strings(buf, *second))[1].tolist()
-        rows = replace(rows, unread=second_column(values))
-    if width == 3:  # such columns may be a run's ranks, as PyTerrier writes results
-        first = rows.score[0] if len(count) else -1
-        if (
-            count.max(initial=0) >= CERTAIN_RANKS
-            and first in (0, 1)
-            and (rows.score == first + counted_up).all()
-        ):
-            ranks = f"numbers that count up from {first:g} for each query, as ranks do"
-            expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
-            raise FormatError(path, ranks, expected)
-    return rows
 
 
 def second_column(values: Iterable[str]) -> str:
@@ -718,7 +697,7 @@ def bad_grade(where: str, text: str) -> FormatError:
     return FormatError(where, f"the grade '{text}'", expected)
 
 
-def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
+def _read_layout(path: Path, head: TableHead, kind: Kind) -> ColumnLayout:
     cells, separator = head.cells, head.separator
     if not is_header(cells, kind):
         line = separator.join(cells)
@@ -728,7 +707,7 @@ def _read_layout(path: Path, kind: Kind, head: TableHead) -> ColumnLayout:
         raise FormatError(path, f"'{line[:80]}'" if line else _no_header(path), expected, head.lines)
     three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
     say_unread(path, cells, kind)
-    return ColumnLayout(separator, tuple(cells), *three, rank)
+    return ColumnLayout(separator, tuple(cells), *three, rank, head.lines)
 
 
 def _no_header(path: Path) -> str:
@@ -751,8 +730,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
         stop = next(odd, len(rows))
         query, doc, number = (
-            Strings.packed([row[c].encode("utf-8", "surrogateescape") for row in rows[:stop]])
-            for c in (*ids, layout.number)
+            Strings.packed([row[c].encode() for row in rows[:stop]]) for c in (*ids, layout.number)
         )
         for column in (query, doc):
             long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
@@ -763,10 +741,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         score, wrong = parse_decimals(padded, number.ptr[:-1], number.lengths())
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
-            shown = [
-                cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for cell in rows[stop]
-            ]
-            raise _not_a_row(path, shown, layout, kind, batch[stop][0])
+            raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
         rank = None
         if layout.rank is not None:
@@ -806,7 +781,7 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 
     with open_bytes(path) as raw:
         buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18)
-        text = io.TextIOWrapper(buffered, "utf-8-sig", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(buffered, "utf-8-sig", newline="")
         reader = csv.reader(decoded_lines(text), delimiter=separator, strict=True)
         try:
             if named_separator(separator.join(next(reader, []))):
@@ -829,23 +804,29 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"
                 raise FormatError(path, long_cell, "shorter cells", number) from None
             raise FormatError(path, f"bad quoting ({error})", _QUOTING, number) from None
+        except UnicodeDecodeError:
+            read_text(path)  # raises with the line
+            raise
         except DAMAGE as error:
             raise damaged(path, error) from error
 
 
-def number_records(path: Path, separator: str, columns: Collection[int]) -> Iterator[tuple[int, list[str]]]:
+def number_records(
+    path: Path, separator: str, columns: Collection[int], remedy: str = ""
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of `_table_records`, with decimal points in the columns of numbers.
 
     columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
+    remedy: the end of the message for a column with odd marks.
 
     Raises FormatError also for a column with commas and points.
     """
     records = _table_records(path, separator)
-    return decimal_points(path, records, columns) if separator == SEMICOLON else records
+    return decimal_points(path, records, columns, remedy) if separator == SEMICOLON else records
 
 
 def decimal_points(
-    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int]
+    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield records with decimal commas in these columns replaced by points.
 
@@ -866,13 +847,13 @@ def decimal_points(
                     fractions.add(at)
                 if marks.setdefault(at, number[1]) != number[1]:
                     found = f"'{cells[at]}' below numbers with '{marks[at]}'"
-                    raise FormatError(path, found, "one decimal mark, a point or a comma", line)
+                    raise FormatError(path, found, f"one decimal mark, a point or a comma{remedy}", line)
                 cells[at] = cells[at].replace(",", ".")
         yield line, cells
     for at in whole & grouped.keys() - fractions:
         line, cell = grouped[at]
         found = f"'{cell}' among whole numbers, where the {_MARK_NAMES[marks[at]]} may group thousands"
-        raise FormatError(path, found, "numbers without marks between thousands", line)
+        raise FormatError(path, found, f"numbers without marks between thousands{remedy}", line)
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:

@@ -17,7 +17,7 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for whatever an import left out of the files that it read, if `paths` are of an import.
+    """Yield a sentence for each part of its files that an import left out, if `paths` are of an import.
 
     paths: files of imported folders, such as queries.jsonl and qrels/test.tsv.
     """
@@ -43,6 +43,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of whatever an import left out, if it wrote the file `path`."""
+    """Warn (LossWarning) of the parts that an import left out, if it wrote the file `path`."""
     for sentence in import_losses([path]):
         warnings.warn(LossWarning(sentence), stacklevel=user_level())

@@ -18,7 +18,7 @@ from weir.files.formats import NUGGETS, bad_grade, columns_of, holds_nuggets
 from weir.files.json_files import json_rows
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
-from weir.files.text_files import read_bytes
+from weir.files.text_files import read_text
 
 # Nugget banks as JSON lines: the parts of a good answer, their weights, and the documents that support them.
 
@@ -154,11 +154,7 @@ def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
     if holds_nuggets(path):
         return _read_nuggets(path)
     grades: dict[tuple[str, str, str], tuple[float, int]] = {}
-    try:
-        lines = read_bytes(path).decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         columns = columns_of(line)
         if not columns or line.startswith("#"):
             continue

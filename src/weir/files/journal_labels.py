@@ -10,20 +10,19 @@ from typing import Any
 
 from weir.core.qrels import Origins, Qrels
 from weir.errors import BadValue, FormatError, RankingWarning, user_level
-from weir.files.text_files import read_bytes
+from weir.files.text_files import JOURNAL_HEAD, read_bytes
 
 APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
 """The application id in SQLite's header that marks a journal, and the version of its tables and views."""
 HUMAN, ACCEPTED = "human", "human (suggested)"
 """Origins of a grade: given by a person, or by a model and accepted by a person."""
-_MAGIC, _ID_AT = b"SQLite format 3\0", slice(68, 72)
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
     """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes."""
     if head is None:
-        head = read_bytes(path, _ID_AT.stop) if path.is_file() else b""
-    return head.startswith(_MAGIC) and head[_ID_AT] == APPLICATION_ID.to_bytes(4, "big")
+        head = read_bytes(path, 128) if path.is_file() else b""
+    return JOURNAL_HEAD.match(head) is not None
 
 
 def read_journal(path: Path) -> Qrels:

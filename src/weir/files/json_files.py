@@ -36,7 +36,7 @@ from weir.files.parsers import (
     row_arrays,
 )
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, open_bytes, read_bytes, require_room
+from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, decoded, open_bytes, read_bytes, require_room
 from weir.kernels.jit import available, is_compiled
 from weir.kernels.json_text import ENDED, FULL, ODD, read_plain_documents, scan_object
 from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
@@ -111,6 +111,7 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
                 try:
                     rows.append(json.loads(line))
                 except (ValueError, RecursionError) as error:
+                    decoded(line, name, number)
                     raise _no_object(name, line, number, f" ({json_fault(error)})") from None
                 numbers.append(number)
         records = Records(rows, first, numbers)
@@ -446,9 +447,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
         raise FormatError(path, constant, "finite numbers")
 
     try:
-        return json.loads(
-            data.decode("utf-8"), object_pairs_hook=once(refuse), parse_constant=refuse_constant
-        )
+        return json.loads(decoded(data, path), object_pairs_hook=once(refuse), parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             line, _, rest = data.lstrip().partition(b"\n")
@@ -460,7 +459,7 @@ def _unique_json(path: Path) -> Any:  # noqa: ANN401  JSON holds anything
     except (
         ValueError,
         RecursionError,
-    ) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
+    ) as error:  # a number of thousands of digits, nested too deeply
         raise FormatError(path, f"no valid JSON ({json_fault(error)})", _EXPECTED) from error
 
 
@@ -535,6 +534,10 @@ def _plain_text(path: Path) -> tuple[Bytes, int, int]:
             text, done = buf.data[: len(buf) - _PAD_BYTES], 0
             while done < len(text) and (more := cast(io.RawIOBase, file).readinto(text[done:])):
                 done += more
+            if done < len(text) or file.read(
+                1
+            ):  # text in UTF-16, which is as long as its UTF-8 by chance alone
+                raise OddJsonError
     stop = len(buf) - _PAD_BYTES
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:

@@ -200,7 +200,9 @@ def _read_label_table(
     if is_json:
         numbered = [(line, tuple(row.get(name) for name in names)) for line, row in objects]
     else:
-        records = number_records(path, separator, _label_columns(names, set(pair), rater))
+        columns = _label_columns(names, set(pair), rater)
+        other = "" if len(columns) < 2 else "; or another column as the label, as in FILE#COLUMN"
+        records = number_records(path, separator, columns, other)
         numbered = [(line, tuple(cells)) for line, cells in records if cells]
         for line, row in numbered:
             if len(row) != len(names):

@@ -14,7 +14,15 @@ from typing import Any, BinaryIO, cast
 from weir.errors import FormatError, is_shortage
 from weir.files.import_report import import_losses
 from weir.files.runs import RESULT_RECORD
-from weir.files.text_files import check_members, check_regular, check_unpacked, named_file, read_toml
+from weir.files.text_files import (
+    check_members,
+    check_regular,
+    check_unpacked,
+    known_bytes,
+    named_file,
+    open_bytes,
+    read_toml,
+)
 
 # Parts of a collection: documents, queries and judgments in a folder, a zip or a TOML file.
 #
@@ -65,7 +73,7 @@ class CollectionPart:
                     # The member stays readable: zipfile counts the users of its file.
                     stream = cast(BinaryIO, archive.open(self.member))
             else:
-                stream = cast(BinaryIO, self.path.open("rb"))
+                return open_bytes(self.path)
         except FileNotFoundError:
             raise FormatError(self.path, "no such file", "a file of the collection") from None
         except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
@@ -73,8 +81,8 @@ class CollectionPart:
         if str(self).endswith(".gz"):
             unpacked = gzip.GzipFile(fileobj=stream)
             unpacked.myfileobj = cast(Any, stream)  # closed together
-            return cast(BinaryIO, unpacked)
-        return stream
+            stream = cast(BinaryIO, unpacked)
+        return known_bytes(stream, self)
 
 
 @dataclass(frozen=True)
@@ -258,7 +266,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file ignored beside another, and for whatever an import left out of files."""
+    """Yield a sentence for each file ignored beside another, and for each part of files that an import left out."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
     kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)

@@ -43,7 +43,7 @@ def refuse_several_systems(
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
     rows: function that returns all rows at each call.
-    remedy: what was expected and what to do next, for the message.
+    remedy: for the message, the expectation and the next step.
     what: a system's kind in the message, such as the name of a column of collections.
     """
     systems = (system for _, _, system, _ in rows() if system)

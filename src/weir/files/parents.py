@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 
 from weir.errors import FormatError
-from weir.files.text_files import read_bytes
+from weir.files.text_files import read_text
 
 _EXPECTED = "a passage and its document on each line, with a tab between, or a comma in .csv"
 _PASSAGES = {"chunk", "chunkid", "passage", "passageid", "pid", "id", "segment", "segmentid", "nodeid"}
@@ -32,10 +32,7 @@ def read_parents(path: Path) -> dict[str, str]:
     Raises FormatError for another number of columns, an empty cell, a passage with two documents, and no
     passage.
     """
-    try:
-        text = read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
+    text = read_text(path)
     comma = ".csv" in path.suffixes[-2:]
     rows = (
         csv.reader(StringIO(text, newline="")) if comma else (line.split("\t") for line in text.split("\n"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from weir.core.query_metadata import QueryGroups, QueryWeights
 from weir.errors import BadValue, FormatError
-from weir.files.text_files import read_bytes
+from weir.files.text_files import read_text
 
 # Groups of queries in a file: a query, a tab and its group on each line.
 
@@ -19,12 +19,8 @@ def read_groups(path: Path) -> QueryGroups:
 
     Raises FormatError for another number of columns, a query in two groups, and a file without queries.
     """
-    try:
-        lines = read_bytes(path).decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
     groups: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
         if cells == [""] or line.startswith("#"):
             continue

@@ -28,7 +28,7 @@ from weir.files.column_names import field_names, fold, identifier_names, of_role
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels_counted
-from weir.files.text_files import check_regular, check_unpacked, unquoted
+from weir.files.text_files import check_regular, check_unpacked, damaged, decoded, unquoted
 from weir.files.write import write_qrels
 from weir.kernels.jit import available, is_compiled
 from weir.settings import IDENTIFIER_BYTES
@@ -153,8 +153,7 @@ def reading(part: CollectionPart) -> Iterator[BinaryIO]:
         with unquoted(part.path, part.within), part.open() as stream:
             yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
-        expected = "an undamaged file; fetch or copy it again"
-        raise FormatError(part, f"unreadable data ({error})", expected) from None
+        raise damaged(part, error) from None
 
 
 def _batch(records: Records, part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Batch:
@@ -284,10 +283,7 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) ->
         texts.append(cells[text_at])
         kept = {name: cells[at].decode("utf-8", "replace") for at, name in columns.items() if cells[at]}
         others.append(json.dumps(kept, ensure_ascii=False).encode() if kept else b"")
-        try:
-            b"\t".join(cells).decode()
-        except UnicodeDecodeError as error:
-            raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
+        decoded(b"\t".join(cells), part, number)
         if len(ids) == 256:
             yield batch()
             ids, titles, texts, others = [], [], [], []

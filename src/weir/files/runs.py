@@ -357,7 +357,7 @@ def read_run_against(
     """Return (rankings of these queries, number of other queries in the file), with little memory.
 
     docs: identifiers that number the documents; others keep their rank and have code -1.
-    ties, engine: those of `read_run`. Reads any format but JSON. Raises FormatError for an invalid line,
+    ties, engine: see `read_run`. Reads any format but JSON. Raises FormatError for an invalid line,
         BadRanking for a repeated document.
     """
     path = path_of(path)
@@ -403,7 +403,7 @@ def join_run_file(
 ) -> Judged:
     """Return a run file joined with judgments, with a few megabytes of memory except for JSON.
 
-    Equals `Judged.of(read_run(path), qrels)`. Other arguments and errors are those of `read_run`.
+    Equals `Judged.of(read_run(path), qrels)`. Other arguments and errors as for `read_run`.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -429,7 +429,7 @@ def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
     """Return the rankings of a source of rows joined with judgments.
 
-    Other arguments are those of `read_run`. Raises FormatError for an invalid line, BadRanking for a repeated
+    Other arguments as for `read_run`. Raises FormatError for an invalid line, BadRanking for a repeated
     document.
     """
 

@@ -106,8 +106,8 @@ def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
     Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the line,
-    for another file, a row with other cells than the header, a value that is no number, one given twice, several
-    datasets, and systems or measures of different queries.
+    for another file, a row with other cells than the header, a value that is no number or is given twice, several
+    datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -455,20 +455,11 @@ def read_baseline(path: Path) -> SystemScores:
         raise FormatError(path, f"'{lines[0][:60]}'", _BASELINE_EXPECTED, 1)
     header = [line[2:].split("\t") for line in lines if line.startswith("# ")]
     fields = {cells[0]: cells[1:] for cells in header if cells[0] != "judgments"}
-    geometric = tuple(fields.get("geometric", ()))
     try:
         marks = {
             _text(cells[1]): cells[-1] for cells in header if cells[0] == "judgments" and len(cells) == 4
         }
-        origins = {
-            _text(cells[1]): Origin(depth=int(cells[2]), whole="whole" in cells[3:])
-            for cells in header
-            if cells[0] == "depth"
-        }
-        for cells in header:
-            if cells[0] == "texts":
-                name = _text(cells[1])
-                origins[name] = replace(origins.get(name, Origin()), texts=cells[2])
+        origins = _baseline_origins(header)
         writer, system, conventions = (
             fields["version"][0],
             _text(fields["system"][0]),
@@ -476,6 +467,40 @@ def read_baseline(path: Path) -> SystemScores:
         )
     except (ValueError, LookupError):
         raise FormatError(path, "a header that is damaged", _BASELINE_EXPECTED) from None
+    measures, rows = _baseline_rows(path, lines)
+    datasets: dict[str, JudgedScores] = {}
+    for name, queries in rows.items():
+        columns, answered = np.array([one for _, one in queries.values()]).T, np.ones(len(queries), np.bool_)
+        scores = Scores(
+            measures, Ids.of(queries), columns, answered, geometric=tuple(fields.get("geometric", ())),
+            conventions=conventions, origin=origins.get(name, Origin()),
+        )  # fmt: skip
+        datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
+    for name in dict.fromkeys([*datasets, *marks]):
+        if name not in datasets or datasets[name].fingerprint != marks.get(name):
+            shown = f"queries of {name} that differ from those its header lists"
+            raise FormatError(path, shown, _BASELINE_EXPECTED)
+    return SystemScores(system, datasets, writer)
+
+
+def _baseline_origins(header: list[list[str]]) -> dict[str, Origin]:
+    """Return the origin of each dataset's scores; raises ValueError or LookupError for damaged lines."""
+    origins = {
+        _text(cells[1]): Origin(depth=int(cells[2]), whole="whole" in cells[3:])
+        for cells in header
+        if cells[0] == "depth"
+    }
+    for cells in header:
+        if cells[0] == "texts":
+            name = _text(cells[1])
+            origins[name] = replace(origins.get(name, Origin()), texts=cells[2])
+    return origins
+
+
+def _baseline_rows(
+    path: Path, lines: list[str]
+) -> tuple[tuple[str, ...], dict[str, dict[str, tuple[str, list[float]]]]]:
+    """Return the measures, and {dataset: {query: (mark of its judgments, values)}}."""
     table = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
     if not table or tuple(table[0][1][:3]) != _COLUMNS or len(table[0][1]) < 4:
         raise FormatError(path, "no header of columns", _BASELINE_EXPECTED)
@@ -494,19 +519,7 @@ def read_baseline(path: Path) -> SystemScores:
         rows[dataset][query] = (cells[2], values)
     if not rows:
         raise FormatError(path, "no query", _BASELINE_EXPECTED)
-    datasets: dict[str, JudgedScores] = {}
-    for name, queries in rows.items():
-        columns, answered = np.array([one for _, one in queries.values()]).T, np.ones(len(queries), np.bool_)
-        scores = Scores(
-            measures, Ids.of(queries), columns, answered, geometric=geometric, conventions=conventions,
-            origin=origins.get(name, Origin()),
-        )  # fmt: skip
-        datasets[name] = JudgedScores(scores, {query: mark for query, (mark, _) in queries.items()})
-    for name in dict.fromkeys([*datasets, *marks]):
-        if name not in datasets or datasets[name].fingerprint != marks.get(name):
-            shown = f"queries of {name} that differ from those its header lists"
-            raise FormatError(path, shown, _BASELINE_EXPECTED)
-    return SystemScores(system, datasets, writer)
+    return measures, rows
 
 
 def _cell(text: str) -> str:

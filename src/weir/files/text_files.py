@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import importlib
 import io
+import itertools
+import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -47,6 +50,41 @@ DAMAGE = (EOFError, OSError, zlib.error)  # raised by reading a damaged file
 _PAD_BYTES = 32  # a few words may be read from any position of the text
 _SLICE_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
+_UTF_16 = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks of texts that are made UTF-8; the longer first, as one begins with another."""
+_SAVE_AGAIN = "text in UTF-8; save it again in UTF-8"
+_UNPACKED = "the file unpacked, or as .gz or .zst"
+_WRITTEN_OUT = "a table written out of it, as CSV or Parquet"
+# First bytes of files that no reader reads: their name, and the remedy.
+_FOREIGN = (
+    (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
+    (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
+    (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
+    (
+        b"\x04\x22\x4d\x18",
+        "lz4 data",
+        f"{_UNPACKED}; of ranx, what was saved as .json, .parquet or .trec",
+    ),
+    (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "each sheet saved as CSV"),
+    (b"7z\xbc\xaf", "a 7z archive", "one file out of it"),
+    (b"Rar!\x1a\x07", "a RAR archive", "one file out of it"),
+    (b"\x93NUMPY", "a numpy array", "a table with identifiers"),
+    (b"SQLite format 3", "an SQLite database", _WRITTEN_OUT),
+    (b"\x89HDF", "an HDF5 file", _WRITTEN_OUT),
+    (b"Obj\x01", "an Avro file", _WRITTEN_OUT),
+    (b"%PDF-", "a PDF", "text"),
+    (b"\x89PNG", "a picture", "text"),
+    (bytes(4), "zero bytes", "text, or a table"),
+)
+JOURNAL_HEAD = re.compile(rb"SQLite format 3\0.{52}Weir", re.DOTALL)
+"""The beginning of a journal of judgments, the one SQLite database that is read (journal_labels.py)."""
+_BEGIN_BYTES = 512  # of a file, by which its kind is known
 _MEMORY_TIMES = 3  # memory for reading a file whole, as a multiple of its size
 
 
@@ -73,10 +111,85 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return a stream of a file's bytes, decompressing `.gz` and `.zst`; reading may raise one of DAMAGE.
+    """Return a stream of a file's bytes, decompressing `.gz` and `.zst`, texts in UTF-16 as UTF-8; reading may
+    raise one of DAMAGE.
 
-    Raises FormatError for whatever cannot be opened as a file, a device, and a compression without decoder.
+    Raises FormatError for whatever cannot be opened as a file, a device, a compression without decoder, and a
+    file of another kind, such as a zip.
     """
+    file = _opened(path)
+    try:
+        return known_bytes(file, path)
+    except DAMAGE as error:
+        raise damaged(path, error) from error
+
+
+def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
+    """Return a stream of the same bytes, a text in UTF-16 as UTF-8; raises FormatError for a zip and other files
+    that no reader reads."""
+    begins = b""
+    try:
+        while more := file.read(
+            _BEGIN_BYTES - len(begins)
+        ):  # an unpacker or a pipe may give less than asked for
+            begins += more
+        _refuse_foreign(begins, name)
+    except BaseException:
+        file.close()
+        raise
+    rest = itertools.chain([begins], iter(lambda: file.read(_SLICE_BYTES), b""))
+    if encoding := next((name for mark, name in _UTF_16.items() if begins.startswith(mark)), None):
+        return cast(BinaryIO, _Pieces(_utf_8(rest, encoding, name), file))
+    if not file.seekable():
+        return cast(BinaryIO, _Pieces(rest, file))
+    file.seek(0)
+    return file
+
+
+def _refuse_foreign(begins: bytes, name: object) -> None:
+    for magic, data, expected in _FOREIGN:
+        if begins.startswith(magic) and not JOURNAL_HEAD.match(begins):
+            raise FormatError(name, data, expected)
+    if begins[257:262] == b"ustar":
+        raise FormatError(name, "a tar archive", "one file out of it")
+    # An identifier may begin with these letters.
+    if begins.startswith(b"BZh") and begins[4:10] == b"1AY&SY":
+        raise FormatError(name, "bzip2 data", _UNPACKED)
+    if begins.startswith(b"ORC") and b"\0" in begins:
+        raise FormatError(name, "an ORC table", _WRITTEN_OUT)
+    for zeros, letters in ((begins[1:8:2], begins[:8:2]), (begins[:8:2], begins[1:8:2])):
+        if zeros and not zeros.strip(b"\0") and b"\0" not in letters:
+            raise FormatError(name, "text in UTF-16 without a byte order mark", _SAVE_AGAIN)
+
+
+def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for piece in pieces:
+            yield decoder.decode(piece).encode("utf-8")
+        decoder.decode(b"", final=True)
+    except UnicodeError:
+        raise FormatError(name, f"damaged text in {encoding.upper()}", _SAVE_AGAIN) from None
+
+
+def decoded(data: bytes, name: object, line: int = 1) -> str:
+    """Return a text in UTF-8; raises FormatError with the line of the first other byte.
+
+    line: number of the first line.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        found = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
+        raise FormatError(name, found, _SAVE_AGAIN, line + data.count(b"\n", 0, error.start)) from None
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, read as by `read_bytes`; raises FormatError also for bytes that are not UTF-8."""
+    return decoded(read_bytes(path), path)
+
+
+def _opened(path: Path) -> BinaryIO:
     if is_stream(path):
         return io.BytesIO(_stream_bytes(path))
     try:
@@ -94,7 +207,7 @@ def open_bytes(path: Path) -> BinaryIO:
         file = path.open("rb")
         if module.__name__ == "pyarrow":
             return cast(BinaryIO, module.CompressedInputStream(file, "zstd"))
-        return cast(BinaryIO, _Unpacked(file, module))
+        return cast(BinaryIO, _Pieces(_unpacked(file, module), file))
     except IsADirectoryError as error:
         raise FormatError(path, "a folder", "a file") from error
     except FileNotFoundError as error:
@@ -242,7 +355,7 @@ def check_unpacked(path: Path, length: int) -> None:
             raise FormatError(path, f"more than {largest:,} bytes packed into it", expected)
 
 
-def damaged(path: Path, error: Exception) -> FormatError:
+def damaged(path: object, error: Exception) -> FormatError:
     """Return the error for a file that cannot be decompressed or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
@@ -263,7 +376,7 @@ class LineBuffer:
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
         self.ended = self._began = False
-        self._passed = self._end = self._room = 0
+        self._passed = self._end = self._room = self._checked = 0
         self.text = bytearray()
         self.grow(max(size, 64))
 
@@ -311,7 +424,13 @@ class LineBuffer:
                 if (end if end >= 0 else self._end) - begin > LINE_BYTES:
                     long_line = f"a line of more than {LINE_BYTES:,} bytes"
                     raise FormatError(self.path, long_line, "one row on each line", self.line_of(begin))
-        return self.text.rfind(b"\n", 0, self._end) + 1
+        stop = self.text.rfind(b"\n", 0, self._end) + 1
+        if not self.text.isascii():
+            lines = bytes(memoryview(self.text)[self._checked : stop])
+            if not lines.isascii():
+                decoded(lines, self.path, self.line_of(self._checked))
+        self._checked = stop
+        return stop
 
     def consume(self, count: int) -> None:
         """Drop the first `count` bytes, which must be complete lines."""
@@ -319,6 +438,7 @@ class LineBuffer:
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
         self._passed += count
+        self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
         """Return the line number, from 1, of a position in the buffer; rereads the file to count lines."""
@@ -379,36 +499,42 @@ def _zstd() -> Any:  # noqa: ANN401  one of three modules, none of which need be
     return None
 
 
-class _Unpacked(io.RawIOBase):
-    """The decompressed bytes of a .zst file of any number of frames; damage is an OSError."""
+def _unpacked(file: BinaryIO, module: Any) -> Iterator[bytes]:  # noqa: ANN401  compression.zstd or zstandard
+    """Yield the decompressed bytes of a .zst file of any number of frames; damage is an OSError."""
+    new = module.ZstdDecompressor
+    frame, data = None, b""
+    while data := data or file.read(_PIECE_BYTES):
+        frame = frame or (new() if module.__name__ != "zstandard" else new().decompressobj())
+        try:
+            yield frame.decompress(data)
+        except module.ZstdError as error:
+            raise OSError(str(error)) from error
+        data, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError("the file ends too early")
 
-    def __init__(self, file: BinaryIO, module: Any) -> None:  # noqa: ANN401  compression.zstd or zstandard
-        self._file, self._ready, self._rest = file, b"", b""
-        self._damage: type[Exception] = module.ZstdError
-        new = module.ZstdDecompressor
-        self._new = new if module.__name__ != "zstandard" else lambda: new().decompressobj()
-        self._frame: Any = None
+
+class _Pieces(io.RawIOBase):
+    """A stream of pieces of bytes, made of a file that is closed with it."""
+
+    def __init__(self, pieces: Iterator[bytes], file: BinaryIO) -> None:
+        self._pieces, self._file, self._ready, self._given = pieces, file, b"", 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, into: Any) -> int:  # noqa: ANN401  any writable buffer
         while not self._ready:
-            data = self._rest or self._file.read(_PIECE_BYTES)
-            if not data:
-                if self._frame is not None:
-                    raise EOFError("the file ends too early")
+            if (piece := next(self._pieces, None)) is None:
                 return 0
-            self._rest, self._frame = b"", self._frame or self._new()
-            try:
-                self._ready = self._frame.decompress(data)
-            except self._damage as error:
-                raise OSError(str(error)) from error
-            if self._frame.eof:
-                self._frame, self._rest = None, self._frame.unused_data
+            self._ready = piece
         count = min(len(self._ready), len(into))
         into[:count], self._ready = self._ready[:count], self._ready[count:]
+        self._given += count
         return count
+
+    def tell(self) -> int:
+        return self._given
 
     def close(self) -> None:
         self._file.close()
@@ -429,7 +555,7 @@ def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
             data = file.read(TOML_BYTES + 1)
         if len(data) > TOML_BYTES:
             raise FormatError(path, f"more than {TOML_BYTES:,} bytes", expected)
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))
     except FileNotFoundError:
         raise FormatError(path, "no such file", expected) from None
     except IsADirectoryError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,68 @@ from weir.kernels.simd import ROWS, WIDTH, dot32, dot64, float_tile, int8_tile, 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 Int32: TypeAlias = NDArray[np.int32]
-Words: TypeAlias = NDArray[np.uint32]
+Int64: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+class DocumentBlock(NamedTuple):
+    """The vectors of documents that are read together."""
+
+    rows: Float32
+    """float32[n, d]."""
+    length: Float64
+    """float64[n], by which rows are divided for cosine; else empty."""
+    rank: Int32
+    """int32[n], positions of rows among ties."""
+
+
+class QueryVectors(NamedTuple):
+    """The vectors of queries."""
+
+    rows: Float32
+    """float32[Q, d]."""
+    length: Float64
+    """float64[Q] for cosine, else empty."""
+
+
+class Panels(NamedTuple):
+    """Documents packed for tiles, padded with rows that score minus infinity."""
+
+    words: NDArray[Any]
+    """uint32[panels, ceil(d / 4), WIDTH] of bytes u + 128, or float32[panels, d, WIDTH]."""
+    lane: Float32
+    """float32[panels, 2, WIDTH]: scale of each row, and product with the centre; of floats 1 and 0."""
+    most: Float32
+    """float32[panels, 2]: largest distance of a row from its bytes and from the centre; of floats 0 and the largest
+    length.
+    """
+
+
+class PackedQueries(NamedTuple):
+    """Queries as tiles take them, followed by ROWS of filling."""
+
+    rows: Bytes
+    """uint8[Q + ROWS, bytes]."""
+    facts: Float32
+    """float32[Q + ROWS, 3], start, unit and bar of `int8_tile`; a search sets the bars."""
+    gauge: Float64
+    """float64[Q, 5]: offset of sums, length from the centre, distance from its bytes, rounding error by unit of a
+    document's length, length of the centre.
+    """
+
+
+class BestKeys(NamedTuple):
+    """The best documents of each query so far; keys as in `top_k.py`, with scores of either sign."""
+
+    keys: Int64
+    """int64[Q, room]. Once a query's room is full, only its best k stay."""
+    filled: Int64
+    """int64[Q], number of keys."""
+    floor: Int64
+    """int64[Q]: only larger keys are kept, as it is that of the worst that stayed."""
+    bar: Float64
+    """float64[Q]: the score of the floor."""
+
 
 LEAST_LENGTH = np.float32(1e-30)
 MAGNITUDE = np.int32(0x7FFFFFFF)
@@ -60,19 +121,10 @@ def _share(length: float) -> float:
 
 
 @jit
-def pack_bytes(
-    rows: Float32, length: Float64, centre: Float32, first: int, stop: int, words: Words, lane: Float32,
-    most: Float32,
-) -> None:  # fmt: skip
-    """Pack panels first..stop-1 of rows as bytes: u + 128, with scale * u near row / length - centre.
-
-    rows: float32[n, d], divided by length, float64[n], unless that is empty.
-    words: uint32[panels, ceil(d / 4), WIDTH], filled.
-    lane: float32[panels, 2, WIDTH], filled with the scales and the products with the centre.
-    most: float32[panels, 2], filled with the largest distance of a row from its bytes and from the centre.
-
-    A panel is padded with rows that score minus infinity.
-    """
+def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, panels: Panels) -> None:
+    """Fill panels first..stop-1 with rows as bytes: u + 128, with scale * u near row / length - centre."""
+    rows, length, _ = block
+    words, lane, most = panels
     n, d = rows.shape
     shifted = np.empty(d, np.float32)
     magnitude = shifted.view(np.int32)
@@ -119,16 +171,10 @@ def pack_bytes(
 
 
 @jit
-def pack_floats(
-    rows: Float32, length: Float64, first: int, stop: int, panels: Float32, lane: Float32, most: Float32
-) -> None:
-    """Pack panels first..stop-1 of rows as floats, divided by their lengths if given.
-
-    rows: float32[n, d]; length: float64[n], or empty.
-    panels: float32[panels, d, WIDTH], filled.
-    lane: float32[panels, 2, WIDTH], filled with scales of 1, and with 0, minus infinity for padding.
-    most: float32[panels, 2], filled with 0 and the largest length of a row.
-    """
+def pack_floats(block: DocumentBlock, first: int, stop: int, panels: Panels) -> None:
+    """Fill panels first..stop-1 with rows as floats, divided by their lengths if given."""
+    rows, length, _ = block
+    words, lane, most = panels
     n, d = rows.shape
     for p in range(first, stop):
         largest = np.float32(0)
@@ -138,11 +184,11 @@ def pack_floats(
             if r >= n:
                 lane[p, 1, i] = np.float32(-np.inf)
                 for j in range(d):
-                    panels[p, j, i] = np.float32(0)
+                    words[p, j, i] = np.float32(0)
                 continue
             share = _share(length[r]) if len(length) else ONE
             for j in range(d):
-                panels[p, j, i] = rows[r, j] * share
+                words[p, j, i] = rows[r, j] * share
             if len(length):
                 largest = max(largest, UNIT if length[r] > 0 else np.float32(0))
             else:
@@ -155,10 +201,7 @@ def pack_floats(
 #
 # A tile computes each score with a known error. A document that could reach the k-th best so far is scored again at
 # once, while its vector is in the cache: in double, in one fixed order, rounded to float. So results depend on
-# nothing but the vectors, and no matrix of scores ever exists. Keys are as in `top_k.py`, with scores of either sign.
-
-Int64: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = NDArray[np.uint8]
+# nothing but the vectors, and no matrix of scores ever exists.
 
 LOW = 0xFFFFFFFF
 FLIP = np.int32(0x7FFFFFFF)
@@ -169,17 +212,16 @@ exactly is then in the second cache."""
 
 @jit
 def _rescore(
-    pairs: Int64, count: int, rows: Float32, length: Float64, rank: Int32, queries: Float32,
-    query_length: Float64, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64, spare: Int64,
+    pairs: Int64, count: int, block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
     """Score candidates exactly, and keep the pairs above the floors of their queries.
 
     pairs: (query << 32) | row of the block.
-
-    If a query's room is full, only its best k stay; the key of the worst becomes its floor, and its score the
-    bar.
     """
+    rows, length, rank = block
+    queries, query_length = asked
+    keys, filled, floor, bar = best
     d, room = rows.shape[1], keys.shape[1]
     rows_at, queries_at = rows.ctypes.data, queries.ctypes.data
     cell = np.zeros(1, np.float32)
@@ -216,36 +258,31 @@ def _score(key: int, cell: Float32, bits: Int32) -> float:
 
 @jit
 def scan(
-    eight: bool, rows: Float32, length: Float64, rank: Int32, panels: Bytes, lane: Float32, most: Float32,
-    queries: Float32, query_length: Float64, packed: Bytes, facts: Float32, gauge: Float64, first: int,
-    stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
+    eight: bool, block: DocumentBlock, panels: Panels, asked: QueryVectors, query_rows: PackedQueries,
+    first: int, stop: int, k: int, best: BestKeys,
 ) -> int:  # fmt: skip
     """Search a block of documents for queries first..stop-1. Return the number of pairs scored exactly.
 
     first: a multiple of ROWS.
-    rank: int32[n], positions of rows among ties.
-    length, query_length: float64[n] and float64[Q] for cosine, else empty.
-    panels, lane, most: the packed block.
-    packed: uint8[Q + ROWS, bytes], the queries as tiles take them.
-    facts: float32[Q + ROWS, 3], start, unit and bar of `int8_tile`. The bars are set here.
-    gauge: float64[Q, 5], for each query offset of sums, length from the centre, distance from its bytes,
-        rounding error by unit of document length, length of the centre.
-    keys, filled, floor, bar: the best of each query so far, see `_rescore`.
+    panels: the packed block, a row of bytes each.
     """
-    n, d = rows.shape
+    words, lane, most = panels
+    packed, facts, gauge = query_rows
+    keys, bar = best.keys, best.bar
+    n, d = block.rows.shape
     groups, stride = packed.shape[1] // 4, packed.strides[0]
     near = max(1, DOCUMENTS // (4 * d * WIDTH))
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     masks, pairs = np.zeros(ROWS, np.int64), np.empty(TOGETHER * WIDTH + 1, np.int64)
-    panels_at, lane_at, facts_at = panels.ctypes.data, lane.ctypes.data, facts.ctypes.data
+    panels_at, lane_at, facts_at = words.ctypes.data, lane.ctypes.data, facts.ctypes.data
     packed_at, masks_at = packed.ctypes.data, masks.ctypes.data
     scored = 0
-    for low in range(0, panels.shape[0], near):
-        high = min(low + near, panels.shape[0])
+    for low in range(0, words.shape[0], near):
+        high = min(low + near, words.shape[0])
         for begin in range(first, stop, TOGETHER):
             end = min(begin + TOGETHER, stop)
             for p in range(low, high):
-                panel, about = panels_at + p * panels.strides[0], lane_at + p * lane.strides[0]
+                panel, about = panels_at + p * words.strides[0], lane_at + p * lane.strides[0]
                 away, size = np.float64(most[p, 0]), np.float64(most[p, 1])
                 for q in range(begin, end):
                     error = gauge[q, 1] * away + gauge[q, 2] * (size + away)
@@ -271,37 +308,22 @@ def scan(
                             count += q + r < end and i < n
                 if count:
                     scored += count
-                    _rescore(
-                        pairs, count, rows, length, rank, queries, query_length, k, keys, filled, floor, bar,
-                        spare, counts,
-                    )  # fmt: skip
+                    _rescore(pairs, count, block, asked, k, best, spare, counts)
     return scored
 
 
 @jit
-def scan_few(
-    rows: Float32, length: Float64, rank: Int32, queries: Float32, query_length: Float64, first: int,
-    stop: int, k: int, keys: Int64, filled: Int64, floor: Int64, bar: Float64,
-) -> None:  # fmt: skip
+def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) -> None:
     """Search a block of documents with every pair scored exactly, for so few queries that reading documents
-    takes most time.
-
-    rows: float32[n, d].
-    length, query_length: float64[n] and float64[Q] for cosine, else empty.
-    rank: int32[n], positions of rows among ties.
-    keys, filled, floor, bar: the best of each query so far, see `_rescore`.
-    """
-    n = len(rows)
-    spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
-    pairs = np.empty(n * (stop - first), np.int64)
-    count = 0
+    takes most time."""
+    n, count = len(block.rows), 0
+    spare, counts = np.empty(best.keys.shape[1], np.int64), np.empty(2048, np.int64)
+    pairs = np.empty(n * len(asked.rows), np.int64)
     for i in range(n):
-        for q in range(first, stop):
+        for q in range(len(asked.rows)):
             pairs[count] = (np.int64(q) << 32) | i
             count += 1
-    _rescore(
-        pairs, count, rows, length, rank, queries, query_length, k, keys, filled, floor, bar, spare, counts
-    )
+    _rescore(pairs, count, block, asked, k, best, spare, counts)
 
 
 @jit

@@ -129,7 +129,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
-    """Write a 64-bit hash of each text, words from start[i] on, equal to those of
+    """Write a 64-bit hash of each text, words from start[i] on, equal to
     `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]

@@ -119,7 +119,7 @@ def leaders(
     """Assign each text to an earlier near-duplicate, its leader, or to itself; return the number of
     comparisons skipped.
 
-    ptr, count, shingle: as `shingle_sets` writes them.
+    ptr, count, shingle: see `shingle_sets`.
     bucket: int32[n, bands], -1 for a bucket of one text.
     room: int32[buckets], how many more leaders each bucket may have, counted down.
     leader: int64[n], filled.

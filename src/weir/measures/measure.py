@@ -28,7 +28,7 @@ def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
     """Return the join without unjudged documents and grades below 0; later documents move up, the ideal
     ranking stays.
 
-    grade: the grades of the rows, if not those of the join.
+    grade: grades of the rows that replace the join's.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]

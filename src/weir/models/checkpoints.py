@@ -693,7 +693,7 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
     return sorted(paths, key=lambda path: path.relative_to(root).as_posix())
 
 
-def fingerprint(checkpoint: Checkpoint) -> str:
+def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
     """Return a hash of all files of a checkpoint that can change its output; raises StoreError."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()

@@ -13,9 +13,9 @@ from weir.models.checkpoints import (
     Checkpoint,
     check_least,
     check_model,
+    checkpoint_fingerprint,
     fetch,
     find_card,
-    fingerprint,
     model_arguments,
     open_checkpoint,
     refuse_own_code,
@@ -71,7 +71,7 @@ class CrossEncoder:
         checkpoint = self.checkpoint()
         return {
             "encoding": algorithm("encoding"),
-            "revision": fingerprint(checkpoint),
+            "revision": checkpoint_fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
             "max_length": self._limit(checkpoint),
             "score": "the model's output before any activation",

@@ -23,9 +23,9 @@ from weir.models.checkpoints import (
     ModelCard,
     check_least,
     check_model,
+    checkpoint_fingerprint,
     fetch,
     find_card,
-    fingerprint,
     model_arguments,
     open_checkpoint,
     text_limit,
@@ -85,7 +85,7 @@ class EncoderRecipe:
     def describe(self) -> dict[str, object]:
         about: dict[str, object] = {
             "encoding": algorithm("encoding"),
-            "revision": fingerprint(self.document),
+            "revision": checkpoint_fingerprint(self.document),
             "architecture": self.document.architecture,
             "pooling": self.pooling,
             "behind pooling": [f"{h.kind} {h.activation}".strip() for h in self.document.heads],
@@ -98,7 +98,7 @@ class EncoderRecipe:
         }
         about |= self.document.graph_name
         if self.query is not self.document:
-            about["query revision"] = fingerprint(self.query)
+            about["query revision"] = checkpoint_fingerprint(self.query)
         return about
 
 

@@ -19,7 +19,7 @@ from weir.errors import BadValue, FormatError, StoreError, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import checksums_of, checksums_read, verify_files
 from weir.files.json_record import read_json
-from weir.models.checkpoints import Checkpoint, fingerprint
+from weir.models.checkpoints import Checkpoint, checkpoint_fingerprint
 from weir.models.hardware import ComputePlace
 from weir.models.heads import AnyHead, ClassHead, Layer, OwnHead, TermHead, TokenHead, Transform, VectorHead
 from weir.models.term_maxima import TermMaxima
@@ -480,7 +480,7 @@ def _loop_of(model: Any) -> str:  # noqa: ANN401  an openvino.Model
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...], body: Any) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
     library, nncf = require("openvino", extra="neural"), require("nncf", extra="torch")
     versions = f"{library.__version__} {nncf.__version__}"
-    facts = f"{fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
+    facts = f"{checkpoint_fingerprint(checkpoint)} graph {GRAPH} {names} {versions} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
     at = settings().home / "openvino" / name
     with suppress(OSError, FormatError, StoreError, RuntimeError):  # not there, or damaged: made again

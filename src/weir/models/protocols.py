@@ -1,4 +1,4 @@
-"""What makes an object an encoder: the methods that other libraries' models have."""
+"""Encoders as other libraries have them: objects with these methods."""
 
 from __future__ import annotations
 

@@ -604,7 +604,7 @@ class BudgetLedger(Protocol):
         ...
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens that were used: all tokens, and those of the answer."""
+        """Replace a reservation by the tokens that were used: all tokens, and the answer's."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Whether a model's labels may be used: only if they agree well enough with people's on pairs that both
+"""A rule for the use of a model's labels: only if they agree well enough with people's on pairs that both
 judged."""
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def refuse_correction(test: str, correct: str, margin: float | None = None) -> N
 @checked_fields
 @dataclass(frozen=True)
 class ComparisonMethod:
-    """The settings of a comparison, all of which are recorded with the result.
+    """The settings of a comparison, all recorded with the result.
 
     Raises BadValue for values out of range and UnknownName for unknown names.
     """
@@ -688,7 +688,7 @@ def compare_scores(
 ) -> list[Comparison]:
     """Return a comparison for each measure, on all queries and on each group of `groups`.
 
-    measures: names, by default those that have a direction and that all systems have.
+    measures: names, by default all that have a direction and that every system has.
 
     Raises BadValue for fewer than two systems, and if no group has two queries.
     """
@@ -753,7 +753,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
     """Return each system's letters, best system first. Two systems share a letter unless one of them is
     better.
 
-    apart: symmetric bool[systems, systems], True for two systems of which one is better.
+    apart: symmetric bool[systems, systems], True for two systems if either is better.
     After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
@@ -821,7 +821,7 @@ def compared_across(
 ) -> Comparison:
     """Return the comparison of systems over the means of several datasets.
 
-    datasets: as for `across`.
+    datasets: see `across`.
     each: comparisons with the baseline on single datasets, if already made. With a baseline, the result also
         counts the datasets on which each system is better or worse.
 
@@ -863,7 +863,7 @@ def verdicts_across(
 ) -> dict[tuple[str, str], Verdict]:
     """Return the verdict of each ordered pair of systems over the datasets that both have.
 
-    datasets: as for `across`.
+    datasets: see `across`.
 
     A single dataset is compared on its queries, several on their means; a pair without two in common is left
     out.

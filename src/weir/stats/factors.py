@@ -46,17 +46,6 @@ class Factor:
     levels: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Contrast:
-    """An effect of a factor, as the weight of each system in a difference of means."""
-
-    factors: tuple[int, ...]
-    """Number of a factor, or of two that interact; `levels` likewise."""
-    levels: tuple[int, ...]
-    weights: Float64
-    """float64[systems]; the sum is 0, the positive weights sum to 1 or more."""
-
-
 @dataclass(frozen=True)
 class FactorialDesign:
     """A full factorial design: a system for each combination of levels, the last factor varying fastest.
@@ -81,8 +70,11 @@ class FactorialDesign:
         return tuple(len(factor.levels) for factor in self.factors)
 
     @cached_property
-    def contrasts(self) -> tuple[Contrast, ...]:
-        """The main effects, factor by factor, then the interactions of every two factors.
+    def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
+        """(factors, levels, weights) of the main effects, factor by factor, then the interactions of every two factors.
+
+        Factors and levels are numbers, two of each for an interaction. Weights of systems in a difference of means:
+        float64[systems]; the sum is 0, the positive weights sum to 1 or more.
 
         Of two levels the second is compared with the first, of more each with the mean of the others.
         """
@@ -100,7 +92,7 @@ class FactorialDesign:
                     else:
                         weights = np.full(size, 1 / size)
                     axes.append(weights)
-                contrasts.append(Contrast(numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
+                contrasts.append((numbers, levels, reduce(np.multiply.outer, axes).reshape(-1)))
         return tuple(contrasts)
 
 
@@ -347,7 +339,7 @@ def factor_study_across(
     """Return the effects of a design's factors over several collections of equal weight, each the mean of its
     parts.
 
-    chosen: as for `factor_study`.
+    chosen: see `factor_study`.
 
     With the interval "two-level", intervals also resample collections, and tests swap levels on collections
     instead of queries. Raises BadValue as `factor_study`.
@@ -356,12 +348,12 @@ def factor_study_across(
     tables = [part for parts in datasets.values() for part in parts]
     _check(tables, design, method)
     contrasts = [
-        c for c in design.contrasts if not chosen or {design.factors[n].name for n in c.factors} <= {*chosen}
+        c for c in design.contrasts if not chosen or {design.factors[n].name for n in c[0]} <= {*chosen}
     ]
     first, several = tables[0], len(datasets) > 1
     two_level = method.interval == "two-level" and several
     parts, values = _parts_and_values(datasets, two_level)
-    weights = np.stack([c.weights for c in contrasts])
+    weights = np.stack([row for *_, row in contrasts])
     rows = _differences(weights, values)
     nothing = np.zeros((1, rows.shape[1]))
     pairs = np.array([(number, len(rows)) for number in range(len(rows))])
@@ -369,17 +361,17 @@ def factor_study_across(
     corrected, equal_p = adjusted(p, method.correct), adjusted(equivalences(rows, method), method.correct)
     limits = _effect_limits(weights, parts, method, two_level)
     effects = []
-    for number, contrast in enumerate(contrasts):
+    for number, (axes, levels, row_weights) in enumerate(contrasts):
         row, effect_p = rows[number], float(corrected[number])
         difference, deviation = exact_mean(row), deviation_of(row)
-        factors = [design.factors[n] for n in contrast.factors]
-        mean, other = _side_means(contrast, values, first.geometric)
+        factors = [design.factors[n] for n in axes]
+        mean, other = (None, None) if len(axes) > 1 else _side_means(row_weights, values, first.geometric)
         low, high = limits[number]
         way = direction(first.measure)
         effects.append(
             FactorEffect(
                 tuple(factor.name for factor in factors),
-                tuple(f.levels[level] for f, level in zip(factors, contrast.levels, strict=True)),
+                tuple(f.levels[level] for f, level in zip(factors, levels, strict=True)),
                 tuple(f.levels[0] if len(f.levels) == 2 else OTHERS for f in factors),
                 *(mean, other, difference, low, high, float(p[number]), effect_p),
                 None if several else hedges_g(difference, deviation, len(row)),
@@ -413,10 +405,8 @@ def _parts_and_values(
     return parts, pooled(wholes, "").values
 
 
-def _side_means(contrast: Contrast, values: Float64, geometric: bool) -> tuple[float | None, float | None]:
-    if len(contrast.factors) > 1:
-        return None, None
-    sides = (np.maximum(contrast.weights, 0), np.maximum(-contrast.weights, 0))
+def _side_means(weights: Float64, values: Float64, geometric: bool) -> tuple[float, float]:
+    sides = (np.maximum(weights, 0), np.maximum(-weights, 0))
     mean, other = (averaged(exact_mean(side @ values), geometric) for side in sides)
     return mean, other
 

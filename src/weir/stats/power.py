@@ -267,7 +267,7 @@ def detectable(
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
     infinity.
 
-    deviation, kurtosis, test: as for `power`.
+    deviation, kurtosis, test: see `power`.
 
     Raises BadValue as `power`, and for a wanted power not between alpha and 1.
     """
@@ -287,7 +287,7 @@ def queries_needed(
 ) -> int | None:
     """Return the number of queries (2 to ten million) that find a true difference with probability `wanted`.
 
-    deviation, kurtosis, test: as for `power`.
+    deviation, kurtosis, test: see `power`.
     pilot: number of queries that the deviation was estimated from; by default as many as are needed.
 
     None if more are needed. Raises BadValue for a difference of 0 and other numbers out of range.

@@ -180,7 +180,7 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
 def with_texts(
     differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
 ) -> QueryDifferences:
-    """Return the differences with the collection's texts of queries and documents, as far as it has any.
+    """Return the differences with the collection's texts of queries and documents, if it has them.
 
     Raises BadValue if the collection has none of the queries.
     """

@@ -362,7 +362,7 @@ def few_bounds(
 ) -> tuple[float, float]:
     """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
 
-    parts, level, unit, geometric: as for `mean_bounds`, of one row.
+    parts, level, unit, geometric: see `mean_bounds`; of one row.
 
     NaN without variance.
     """

@@ -108,7 +108,7 @@ def score_bounds(
 ) -> dict[str, ScoreBounds]:
     """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any top k.
 
-    highest: as for `Unjudged.of`.
+    highest: see `Unjudged.of`.
 
     Raises BadValue for a measure of unknown bounds or without a cut-off of at most MOST_RANKS.
     """

@@ -3,6 +3,8 @@
 Every name of a system or re-ranker in an expression, as dense in `dense("minilm")`, is an attribute too.
 """
 
+import importlib.util
+
 from weir.errors import UnknownAttribute
 from weir.lazy_names import lazy_names
 
@@ -10,8 +12,6 @@ _named, __dir__ = lazy_names(__name__)
 
 
 def __getattr__(name: str) -> object:
-    import importlib.util
-
     if name == "__all__" or name in __dir__():
         return _named(name)
     # `from weir.systems import lexical` asks for the attribute before it imports the module.

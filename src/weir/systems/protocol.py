@@ -340,7 +340,7 @@ class CandidateSource(Protocol):
     def pool_depth(self, k: int, documents: int) -> int | None:
         """Return the depth that includes all candidates for k results.
 
-        None if the system's results are an ordinary ranking, of which only the first are re-ranked.
+        None for an ordinary ranking, whose first results alone are re-ranked.
         """
         ...
 

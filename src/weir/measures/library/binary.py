@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from weir.core.judged import Judged
@@ -115,38 +113,32 @@ def IPrec(
     0 if too few are found or nothing is relevant. Source: trec_eval m_iprec_at_recall.c; ir-measures'
     IPrec@recall.
     """
-    return _interpolated(_Curve.of(j, k, rel), recall, rounding)
+    return _interpolated(_curve(j, k, rel), recall, rounding)
 
 
 @measure("IAP", choices=_ROUNDING)
 def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1) -> Float64:
     """Eleven-point average: the mean of interpolated precision at recall 0, 0.1, 0.2, ... and 1.
 
-    rounding: as in IPrec, "up" (trec_eval up to 9) or "nearest" (trec_eval 10).
+    rounding: see IPrec, "up" (trec_eval up to 9) or "nearest" (trec_eval 10).
 
     0 if nothing relevant was returned. Source: trec_eval m_11pt_avg.c.
     """
-    curve = _Curve.of(j, k, rel)
+    curve = _curve(j, k, rel)
     total = np.zeros(len(j))
     for point in POINTS:  # downwards, as trec_eval adds
         total += _interpolated(curve, point, rounding)
     return total / len(POINTS)
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """Precision at each relevant document found; the maximum of precision is always at one of these."""
+def _curve(j: Judged, k: int | None, rel: float) -> tuple[Int64, Int32, Int64, Float64]:
+    """Return relevant documents of each query, then of each one found its query, place among these, and precision.
 
-    relevant: Int64
-    query: Int32
-    found: Int64
-    precision: Float64
-
-    @staticmethod
-    def of(j: Judged, k: int | None, rel: float) -> _Curve:
-        rows = j.found(k, rel)
-        found = place_in_query(j.query[rows]) + 1
-        return _Curve(j.relevant(rel), j.query[rows], found, found / j.rank[rows])
+    The maximum of precision is always at one of these.
+    """
+    rows = j.found(k, rel)
+    found = place_in_query(j.query[rows]) + 1
+    return j.relevant(rel), j.query[rows], found, found / j.rank[rows]
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
@@ -160,8 +152,8 @@ def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
     return needed
 
 
-def _interpolated(curve: _Curve, recall: float, rounding: str) -> Float64:
-    needed = needed_at(curve.relevant, recall, rounding)
-    best, reached = np.zeros(len(curve.relevant)), curve.found >= needed[curve.query]
-    np.maximum.at(best, curve.query[reached], curve.precision[reached])
+def _interpolated(curve: tuple[Int64, Int32, Int64, Float64], recall: float, rounding: str) -> Float64:
+    relevant, query, found, precision = curve
+    best, reached = np.zeros(len(relevant)), found >= needed_at(relevant, recall, rounding)[query]
+    np.maximum.at(best, query[reached], precision[reached])
     return best

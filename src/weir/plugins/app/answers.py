@@ -210,7 +210,7 @@ def _leaders(texts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
         return {}
     names = list(texts)
     documents = {name: {"title": title, "text": text} for name, (title, text) in texts.items()}
-    leader = near_copies(Corpus.of(documents)).leader
+    _, leader, _ = near_copies(Corpus.of(documents))
     return {name: names[n] for name, n in zip(names, leader.tolist(), strict=True)}
 
 

@@ -1,4 +1,4 @@
-"""Conversion between Weir's objects and those of other tools. Begin with `export.py` (`weir data export`);
+"""Conversion between the objects of Weir and of other tools. Begin with `export.py` (`weir data export`);
 importing this package imports none of these tools."""
 
 from weir.lazy_names import lazy_names

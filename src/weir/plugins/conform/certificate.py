@@ -43,13 +43,13 @@ class Deviation:
 
 
 def _convention(**changes: str) -> Change:
-    def changed(question: Question) -> Question | None:
+    def conventions_changed(question: Question) -> Question | None:
         conventions = replace(question.case.conventions, **changes)  # type: ignore[arg-type]  # the values are written below
         if conventions == question.case.conventions:
             return None
         return replace(question, case=replace(question.case, conventions=conventions))
 
-    return changed
+    return conventions_changed
 
 
 def _down(best_first: list[str]) -> list[tuple[str, float]]:
@@ -57,7 +57,7 @@ def _down(best_first: list[str]) -> list[tuple[str, float]]:
 
 
 def _ties_by(key: Callable[[int, str], Any]) -> Change:
-    def changed(question: Question) -> Question | None:
+    def ties_changed(question: Question) -> Question | None:
         rankings = question.case.run
         if all(len({score for _, score in row}) == len(row) for row in rankings.values()):
             return None
@@ -67,11 +67,11 @@ def _ties_by(key: Callable[[int, str], Any]) -> Change:
             run[query] = _down([d for _, _, d in sorted(places, key=lambda place: place[:2])])
         return replace(question, case=replace(question.case, run=run))
 
-    return changed
+    return ties_changed
 
 
 def _judging(change: Callable[[str, dict[str, float], Question], dict[str, float]]) -> Change:
-    def changed(question: Question) -> Question | None:
+    def grades_changed(question: Question) -> Question | None:
         qrels = {
             q: list(change(q, dict(row), question).items()) if row else []
             for q, row in question.case.qrels.items()
@@ -80,7 +80,7 @@ def _judging(change: Callable[[str, dict[str, float], Question], dict[str, float
             return None
         return replace(question, case=replace(question.case, qrels=qrels))
 
-    return changed
+    return grades_changed
 
 
 def _graded(change: Callable[[float], float]) -> Change:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
 from weir.errors import BadValue, FormatError, RankingWarning, user_level
 from weir.files.json_files import read_records
-from weir.files.text_files import check_regular, open_bytes
+from weir.files.text_files import DAMAGE, check_regular, damaged, open_bytes
 from weir.models.batching import Ragged
 from weir.models.hardware import declared_device
 from weir.plugins.encoders.learned_sparse import VIEW, term_encoding
@@ -111,8 +110,8 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
                 parts.append(Strings.of(text for _, text in pairs).take(inside))
     except FileNotFoundError:
         raise FormatError(path, "no such file", "a file of questions") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(path, f"damage ({error})", "a file that can be read to its end") from None
+    except DAMAGE as error:
+        raise damaged(path, error) from None
     code = np.concatenate([np.empty(0, np.int32), *codes])
     if len(code) == 0:
         raise FormatError(path, "no line of a document of this collection", EXPECTED)
@@ -308,7 +307,7 @@ BLOCK_TOKENS = 1 << 18
 class DeepCT:
     """Search by BM25 in which the frequency of each word is predicted by a model from the word's context.
 
-    A word's weight w is that of its first piece, at least 0. Of equal words the largest weight counts.
+    A word's weight w is its first piece's, at least 0. Of equal words the largest weight counts.
     Defaults are BEIR's (evaluate_deepct.py); Dai and Callan 2020 use no smoothing and drop words of weight 0.
     Raises UnknownName or BadValue.
     """

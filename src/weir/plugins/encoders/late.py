@@ -21,9 +21,9 @@ from weir.models.checkpoints import (
     ModelCard,
     check_least,
     check_model,
+    checkpoint_fingerprint,
     fetch,
     find_card,
-    fingerprint,
     locate,
     open_checkpoint,
     read_object,
@@ -86,7 +86,7 @@ class LateRecipe:
         filled = f"{self.filler} to {self.max_query}, {'' if self.attended else 'not '}attended"
         return {
             "encoding": algorithm("encoding"),
-            "revision": fingerprint(self.checkpoint),
+            "revision": checkpoint_fingerprint(self.checkpoint),
             "architecture": self.checkpoint.architecture,
             "query": f"{self.query_marker}{self.query_prompt}{{text}}",
             "document": f"{self.document_marker}{self.document_prompt}{{text}}",

@@ -201,7 +201,7 @@ def _inverted_on_disk(
     blocks = Blocks.planned(files, order, int(count.sum(dtype=np.int64)))
 
     def block_pairs(block: int) -> Pairs:
-        rows = terms.rows_of(blocks.documents(block))
+        rows = terms.rows_of(blocks.documents_of_block(block))
         return (rows.ptr, *_terms(rows))
 
     def weights(df: Int32) -> tuple[Float32, Float32]:

@@ -19,9 +19,9 @@ from weir.models.checkpoints import (
     bare_checkpoint,
     check_kind,
     check_least,
+    checkpoint_fingerprint,
     fetch,
     find_card,
-    fingerprint,
     inner_folder,
     locate,
     read_modules,
@@ -147,7 +147,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and how its outputs are pooled, as far as the checkpoint's files declare it."""
+    """A model and how its outputs are pooled, by the checkpoint's files."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -415,7 +415,7 @@ class SparseRecipe:
         return {
             "encoding": algorithm("encoding"),
             "family": self.encoder.family,
-            "revision": fingerprint(document),
+            "revision": checkpoint_fingerprint(document),
             "architecture": document.architecture,
             "dtype": self.encoder.dtype,
             "quantised": self.encoder.quantised,
@@ -435,10 +435,10 @@ class SparseRecipe:
             counted = "each time" if self.encoder.family == "sparta" else "once"
             source = "1" if side.file is None else side.file.name
             about |= {"weighed by": "token", "weights": source, "counted": counted}
-            return about | {"revision": fingerprint(side.tokenizer)}
+            return about | {"revision": checkpoint_fingerprint(side.tokenizer)}
         about |= {
             "weighed by": "model",
-            "revision": fingerprint(side.checkpoint),
+            "revision": checkpoint_fingerprint(side.checkpoint),
             "prompt": self.prompt(kind),
         }
         if self.encoder.family == "splade":

@@ -18,9 +18,9 @@ from weir.models.checkpoints import (
     Checkpoint,
     check_least,
     check_model,
+    checkpoint_fingerprint,
     fetch,
     find_card,
-    fingerprint,
     model_arguments,
     open_checkpoint,
 )
@@ -164,7 +164,7 @@ class MonoT5:
         checkpoint = _read_t5(self.model)
         return {
             "encoding": algorithm("encoding"),
-            "revision": fingerprint(checkpoint),
+            "revision": checkpoint_fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
             "prompt": f"{HEAD} {{query}} {MIDDLE} {{document}} {TAIL}",
             "max_length": self.max_length,
@@ -296,7 +296,7 @@ class QuestionWriter:
         names = ("n", "top_k", "seed", "max_length", "max_words", "dtype")
         return {name: getattr(self, name) for name in names} | {
             "questions": algorithm("questions"),
-            "revision": fingerprint(checkpoint),
+            "revision": checkpoint_fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
             "engine": _declare_t5(checkpoint, self.dtype, device).label,
         }

@@ -56,7 +56,7 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
     """Return a batch's attention function on a CPU, which computes neighbouring texts of equal length together.
 
-    bias: [heads, longest, longest], of which a text takes its first rows and columns; added to the scores.
+    bias: [heads, longest, longest], whose first rows and columns belong to a text; added to the scores.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0

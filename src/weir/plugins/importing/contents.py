@@ -25,7 +25,6 @@ from weir.files.formats import (
     decimal_points,
     head_of,
     named_separator,
-    refuse_foreign,
     say_remarks,
 )
 from weir.files.json_files import read_blocks
@@ -34,7 +33,7 @@ from weir.files.label_files import MISSING
 from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.tables import table_batches, table_columns, table_errors
-from weir.files.text_files import DAMAGE, damaged, open_bytes, read_bytes, unpacked_name
+from weir.files.text_files import DAMAGE, damaged, decoded, open_bytes, read_bytes, read_text, unpacked_name
 from weir.plugins.importing.cells import (
     Cells,
     RepeatedNameError,
@@ -550,7 +549,6 @@ def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, lis
 _MAX_LEVELS = 200
 _MAX_NODES = 20_000_000
 _BATCH_ROWS = 2048
-_UTF8 = "text in UTF-8; save it again in UTF-8"
 
 
 @dataclass(frozen=True)
@@ -618,10 +616,8 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     """
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)
-    if not is_table:
-        if is_pickle(path):
-            return replace(_of_value(path, _as_cells(read_pickle(path))), roles=roles)
-        refuse_foreign(path, begins)
+    if not is_table and is_pickle(path):
+        return replace(_of_value(path, _as_cells(read_pickle(path))), roles=roles)
     if path.stat().st_size > IMPORT_BYTES:
         raise FormatError(
             path, f"{path.stat().st_size:,} bytes", f"at most {IMPORT_BYTES:,}; cut it into parts"
@@ -630,7 +626,9 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
         batches = list(_arrow_rows(path, held=True))
         rows = tuple(row for _, batch in batches for row in batch)
         return Contents(path, "rows", rows=rows, columns=batches[0][0], roles=roles)
-    text = _decoded(path, read_bytes(path))
+    text = read_text(path)
+    if "\0" in text[:4096]:
+        raise FormatError(path, "binary data", "text, JSON, YAML, a table or Parquet")
     if not text.strip():
         raise FormatError(path, "an empty file", "queries, documents, judgments or rankings")
     suffix = Path(unpacked_name(path)).suffix.lower()
@@ -648,24 +646,6 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     if roles and set(roles.values()) <= set(_columns(table)):
         return replace(_of_rows(path, table), roles=roles)
     return Contents(path, "lines", rows=tuple(table), text=text)
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        try:
-            return data.decode("utf-16")
-        except UnicodeDecodeError:
-            raise FormatError(path, "damaged text in UTF-16", _UTF8) from None
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(
-            path, f"bytes that are not UTF-8 (0x{data[error.start]:02x})", _UTF8, line
-        ) from None
-    if "\0" in text[:4096]:
-        raise FormatError(path, "binary data", "text, JSON, YAML, a table or Parquet")
-    return text
 
 
 def _begins_json(text: str) -> bool:
@@ -898,10 +878,7 @@ def _json_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents]:
                         remarks += bool(data.strip())
                         continue
                     try:
-                        value = _strict_json(path, data.decode("utf-8"))
-                    except UnicodeDecodeError as error:
-                        what = f"bytes that are not UTF-8 (0x{data[error.start]:02x})"
-                        raise FormatError(path, what, _UTF8, line) from None
+                        value = _strict_json(path, decoded(data, path, line))
                     except json.JSONDecodeError as error:
                         what = f"no valid JSON ({error.msg})"
                         raise FormatError(path, what, "one object on each line", line) from None

@@ -323,7 +323,7 @@ def next_queries(
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
     groups = _strata(strata, labels[1], collection)
-    drawn = drawn_queries(
+    plan, pool, groups, weights = drawn_queries(
         _rankings_by_name(runs, rules),
         labels,
         parse_measure(str(measure)),
@@ -335,8 +335,8 @@ def next_queries(
         dataset = _dataset(collection)
         corpus = None if dataset is None or dataset.layout.documents is None else dataset.corpus
         queries = None if dataset is None or dataset.layout.queries is None else dataset.all_queries
-        write_plan(drawn, Subject("estimate", corpus, queries), path_of(out))
-    return ResultSet(QUERY_PLANS, (drawn.plan,), tuple(rules.dangling_notes(*labels)))
+        write_plan(pool, groups, weights, Subject("estimate", corpus, queries), path_of(out))
+    return ResultSet(QUERY_PLANS, (plan,), tuple(rules.dangling_notes(*labels)))
 
 
 def _labels(value: object) -> Qrels:

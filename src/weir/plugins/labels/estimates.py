@@ -1,4 +1,4 @@
-"""Scores estimated from few labels of people and many of a model, and plans of what people should judge next."""
+"""Scores estimated from few labels of people and many of a model, and plans of queries for people to judge next."""
 
 from __future__ import annotations
 
@@ -472,16 +472,6 @@ class QueryPlan:
     strata: tuple[StratumPlan, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnPlan:
-    """A plan of queries to judge, with the pool of documents, and the stratum of each query that the model judged."""
-
-    plan: QueryPlan
-    pool: JudgingPool
-    strata: QueryGroups
-    weights: Float64
-
-
 def next_queries(
     runs: Mapping[str, Run],
     labels: tuple[Qrels, Qrels],
@@ -489,8 +479,10 @@ def next_queries(
     count: int | None = None,
     width: float | None = None,
     strata: QueryGroups | None = None,
-) -> DrawnPlan:
+) -> tuple[QueryPlan, JudgingPool, QueryGroups, Float64]:
     """Return the queries that people should judge next, drawn at random, and how far they narrow the intervals.
+
+    (plan, pool of documents, stratum and weight of each query that the model judged).
 
     width: half width to reach, which sets the number if `count` is None.
     strata: strata of the earlier draw, within which queries are drawn. None makes up to four from the model's
@@ -556,21 +548,24 @@ def next_queries(
         measure.cutoff or 1,
         len(runs),
     )
-    return DrawnPlan(plan, pool, QueryGroups(groups.name, model.queries, groups.labels, stratum), weights)
+    return plan, pool, QueryGroups(groups.name, model.queries, groups.labels, stratum), weights
 
 
-def write_plan(drawn: DrawnPlan, subject: Subject, folder: Path) -> None:
-    """Write the sheet to judge, and beside it strata.tsv and weights.tsv.
+def write_plan(
+    pool: JudgingPool, strata: QueryGroups, weights: Float64, subject: Subject, folder: Path
+) -> None:
+    """Write the sheet to judge, and beside it strata.tsv and weights.tsv, as `next_queries` drew them.
 
     Raises BadValue for a folder that exists.
     """
-    names = drawn.strata.queries.tolist()
-    labels = [drawn.strata.labels[number] for number in drawn.strata.group.tolist()]
-    strata = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))
-    weighted = [pair for pair in zip(names, drawn.weights.tolist(), strict=True) if pair[1]]
-    weights = "".join(f"{name}\t{weight!r}\n" for name, weight in weighted)
-    beside = {STRATA_FILE: "query-id\tstratum\n" + strata, WEIGHTS_FILE: "query-id\tweight\n" + weights}
-    write_pool(drawn.pool, subject, folder, beside)
+    names = strata.queries.tolist()
+    labels = [strata.labels[number] for number in strata.group.tolist()]
+    labelled = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))
+    weighted = "".join(
+        f"{name}\t{weight!r}\n" for name, weight in zip(names, weights.tolist(), strict=True) if weight
+    )
+    beside = {STRATA_FILE: "query-id\tstratum\n" + labelled, WEIGHTS_FILE: "query-id\tweight\n" + weighted}
+    write_pool(pool, subject, folder, beside)
 
 
 def _of_all(human: Qrels, model: Qrels) -> Qrels:

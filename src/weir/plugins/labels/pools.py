@@ -29,6 +29,7 @@ from weir.files.column_names import SHEET_HEAD
 from weir.files.formats import begins_as_sheet, number_records, table_head
 from weir.files.json_record import read_json
 from weir.files.runs import read_qrels
+from weir.files.text_files import read_text
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction, parse_measure
 from weir.stats.resampling import interval
@@ -137,7 +138,7 @@ def pools_of(
 ) -> list[JudgingPool]:
     """Return a pool for each collection, written to `out`, or to folders in it.
 
-    lot: as for `judging_pool`.
+    lot: see `judging_pool`.
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
 
@@ -285,16 +286,10 @@ class SheetLine:
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
     """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet; steps raise FormatError for malformed lines."""
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            path, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir labels pool, in UTF-8"
-        ) from None
     if path.suffix == ".csv":
         records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
-        lines = enumerate(content.split("\n")[1:], 2)
+        lines = enumerate(read_text(path).split("\n")[1:], 2)
         records = ((number, line.rstrip("\r").split("\t")) for number, line in lines)
     for number, cells in records:
         if not "".join(cells).strip():
@@ -410,9 +405,9 @@ def relabelled(
 ) -> tuple[list[Relabelled], Qrels]:
     """Return every system's mean before and after new judgments, and the merged judgments with their origins.
 
-    New judgments replace old ones. Queries without old judgments are merged but not averaged; those that the subject
-    lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a run that
-    answers no judged query.
+    New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that the
+    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a
+    run that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)

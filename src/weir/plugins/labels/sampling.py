@@ -144,7 +144,7 @@ def stratified_mean(
 ) -> SampledMean:
     """Return the mean of people's values over all items, estimated from a random sample within strata.
 
-    human, model, model_alone, weight, limits: as for `drawn_mean`.
+    human, model, model_alone, weight, limits: see `drawn_mean`.
     strata: stratum of each judged item, and of each other item.
 
     Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two
@@ -246,7 +246,7 @@ def weighted_mean(
     """Return the mean of people's values over all items, from a sample with known probabilities (Hajek's
     estimator).
 
-    human, model, model_alone: as for `drawn_mean`.
+    human, model, model_alone: see `drawn_mean`.
     weights: float64[n], 1 / sampling probability, up to a constant factor.
     weight: weight of the model's values. None takes the weight within 0..1 with the least variance.
 
@@ -386,7 +386,7 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class DrawnQueries:
-    """The queries that the model judged, split into those that people judged too and the others."""
+    """The queries that the model judged, parted by whether people judged them too."""
 
     mine: NDArray[np.integer]
     """Numbers of the queries that people judged."""

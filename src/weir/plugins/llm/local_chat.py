@@ -17,7 +17,7 @@ from weir.algorithms import algorithm
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, StoreError, require
 from weir.models.batching import out_of_memory
-from weir.models.checkpoints import Checkpoint, fingerprint, open_checkpoint, read_object
+from weir.models.checkpoints import Checkpoint, checkpoint_fingerprint, open_checkpoint, read_object
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace, declared_device
 from weir.models.tokens import load_tokenizer, quiet
@@ -427,7 +427,7 @@ def describe_local(model: str, device: str) -> dict[str, object]:
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,
-        "revision": fingerprint(checkpoint),
+        "revision": checkpoint_fingerprint(checkpoint),
         "architecture": checkpoint.architecture,
         "engine": declare_causal(checkpoint, device).label,
         "algorithm": algorithm("local chat"),
@@ -490,7 +490,7 @@ class _LoadedChat:
         facts = read_object(checkpoint.folder / "generation_config.json")
         warmth = float(facts.get("temperature") or 1.0) if facts.get("do_sample") is True else 0.0
         drawn = (warmth, int(facts.get("top_k") or 0), float(facts.get("top_p") or 1.0))
-        version = f"{name}@{fingerprint(checkpoint)[:12]}"
+        version = f"{name}@{checkpoint_fingerprint(checkpoint)[:12]}"
         return _LoadedChat(engine, form, drawn, version, BATCH_TOKENS[engine.place.kind])
 
     def order(self, request: Request, length: int) -> WritingOrder:

@@ -267,7 +267,7 @@ def reach(
     """Return how many relevant documents of the first k reach the first k, how many deeper ones, and the
     difference.
 
-    The difference is that of the ratios to chance, deep minus first, as (value, low, high).
+    The ratios to chance give the difference, deep minus first, as (value, low, high).
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k

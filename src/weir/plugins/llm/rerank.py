@@ -306,7 +306,7 @@ class RerankTask:
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
         """Count an answer by how it could be read.
 
-        value: what was read; None if nothing.
+        value: the verdict; None if nothing could be read.
         """
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"

@@ -28,7 +28,7 @@ from weir.errors import BadValue, FormatError
 from weir.files.beside import RULES_FILE
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
-from weir.files.text_files import read_bytes
+from weir.files.text_files import read_text
 from weir.measures.measure import measure
 from weir.stats.score_rows import never_note
 
@@ -165,13 +165,11 @@ def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
 
     forbidden DOCUMENT for WHOM; superseded DOCUMENT by the value; valid-from and valid-until DOCUMENT the
     value, a date or time; asked: a query, or all, at the value; is: a query's user or group, the value.
-    Raises FormatError, with the line, for anything else, for rules that contradict each other, for a user or
-    group without a query, and if documents are valid for a time only and a judged query has no time.
+
+    Raises FormatError, with the line, for anything else, contradictory rules, and a user or group without a query;
+    also if documents are valid for a time only and a judged query has no time.
     """
-    try:
-        text = read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
+    text = read_text(path)
     rows = _rows(path, text)
     names = dict.fromkeys(row.document for row in rows if row.document)
     names |= dict.fromkeys(row.value for row in rows if row.rule == "superseded")

@@ -69,11 +69,11 @@ def filters(
     systems.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
-    systems: such as 'dense("minilm", index="HNSW32")'. Braces stand for several.
+    systems: such as 'dense("minilm", index="HNSW32")'. Braces list several.
     rules: weir.FilterRules.
-    filter: conditions on documents' fields that hold for every query, such as 'lang == "en"', beside filters
-        that are made and those of the queries. Candidates, exclusions and self-matches hold under each.
-    exact: the dense(...) whose vectors decide the exact answer, by default those of the system.
+    filter: conditions on documents' fields that hold for every query, such as 'lang == "en"', beside made
+        filters and the queries' own. Candidates, exclusions and self-matches hold under each.
+    exact: the dense(...) whose vectors decide the exact answer, by default the system's.
     results: a results folder, where indexes are read and kept, by default all stay in memory.
     progress: called with (stage, amount done, total).
     """

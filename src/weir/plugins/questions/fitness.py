@@ -1,4 +1,4 @@
-"""Whether queries and judgments can show a change of systems, with reasons if not: `weir audit --fit`."""
+"""The fitness of queries and judgments to show a change of systems, with reasons if not: `weir audit --fit`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, with the reasons if not."""
+    """The fitness of queries and judgments to show a change of systems, with the reasons if not."""
 
     subject: str
     change: float
@@ -347,7 +347,7 @@ def fitness(
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
     """Return whether queries and judgments can show a change, measured on the subject's rankings.
 
-    Raises BadValue without judgments, and for a measure of which neither more nor less is better.
+    Raises BadValue without judgments, and for a measure without a direction.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
     """

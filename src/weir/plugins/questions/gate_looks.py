@@ -138,7 +138,7 @@ def gate_sequentially(
 
     state: file of the values seen so far, made at the first look; new queries are added.
 
-    The other arguments are those of `weir.gate`. A query seen earlier still counts if it is missing now.
+    The other arguments as for `weir.gate`. A query seen earlier still counts if it is missing now.
     Raises BadValue if a value seen at an earlier look has changed, if rules or cases differ from earlier
     looks, and for measures outside 0..1; FormatError for a file of another kind; and the errors of
     `weir.gate`.

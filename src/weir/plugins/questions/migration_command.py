@@ -102,7 +102,7 @@ def migrate_command(
 def _of_queries(path: Path, folder: Path) -> Path:
     from weir.files.layouts import CollectionPart  # these three import NumPy, and help is shown without it
     from weir.files.records import read_queries
-    from weir.files.text_files import BOM, read_bytes
+    from weir.files.text_files import read_text
 
     part, collection = CollectionPart(path), folder / path.name.partition(".")[0]
     collection.mkdir()
@@ -111,12 +111,8 @@ def _of_queries(path: Path, folder: Path) -> Path:
         packed = ".gz" if path.name.endswith(".gz") else ""
         shutil.copyfile(path, collection / f"queries{Path(part.name).suffix}{packed}")
         return collection
-    try:
-        lines = read_bytes(path).removeprefix(BOM).decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
     rows = list[str]()
-    for number, text in enumerate(lines, 1):
+    for number, text in enumerate(read_text(path).split("\n"), 1):
         if "\t" in text:
             raise FormatError(path, "a tab", "a query's text on each line; .tsv has identifiers too", number)
         if text.strip():

@@ -1,4 +1,4 @@
-"""The questions asked of a collection in a results folder: what the folder alone answers, for a page and a report."""
+"""The questions that a results folder alone answers of a collection, for a page and a report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A collection of a results folder, of which questions are asked."""
+    """A collection of a results folder, the subject of questions."""
 
     root: Path
     """The results folder."""

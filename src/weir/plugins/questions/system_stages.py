@@ -206,7 +206,7 @@ def stages_on(
 ) -> tuple[StageRanking, ...]:
     """Return the stages of a system on a collection in order; the last is the cut at k.
 
-    ask, look: functions that return rankings of the system's parts; those of `look` are as deep or deeper, to
+    ask, look: functions that return rankings of the system's parts; `look` goes as deep or deeper, to
         see what a cut loses.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)

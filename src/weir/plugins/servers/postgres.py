@@ -825,7 +825,7 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Encode the documents if vectors are searched, copy those that the server lacks, and return the searcher.
+        """Encode the documents if vectors are searched, copy the missing ones to the server, and return the searcher.
 
         The context's folder keeps the table's name.
         """

@@ -31,6 +31,7 @@ from weir.errors import FormatError, StoreError, WeirError
 from weir.experiment.results import (
     ResultCell,
     by_collection,
+    by_split,
     chosen_cells,
     current_cells,
     finished_and_lacking,
@@ -60,7 +61,7 @@ class Pack:
     digest: str
     """Hash of all files."""
     cells: tuple[tuple[str, str], ...]
-    """(collection, system)."""
+    """(collection, with its split if there are several, and system)."""
     bytes: int
     note: str = ""
     left_out: tuple[str, ...] = ()
@@ -125,7 +126,7 @@ class Verification:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each result: what was checked and what differs."""
+        """Return {column: values}, a row for each result, with its checks and differences."""
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
@@ -177,7 +178,7 @@ def pack_results(
                 shutil.copyfileobj(file, member, 1 << 20)
         archive.close()
         size_packed = temporary.stat().st_size
-    held = tuple((c.dataset, c.label) for c in cells)
+    held = tuple((cell.dataset, cell.label) for cell in by_split(cells))
     return Pack(str(out), digest, held, size_packed, note, tuple(outdated))
 
 

@@ -29,8 +29,8 @@ from weir.files.leases import locked
 from weir.files.paths import path_of
 from weir.models.checkpoints import (
     TRAINING_RECORD,
+    checkpoint_fingerprint,
     fetch,
-    fingerprint,
     locate,
     open_checkpoint,
     trained_on,
@@ -263,12 +263,12 @@ def _about(
         "collection": dataset.name,
         "documents": dataset.corpus.fingerprint,
         "evaluated": {one.name: one.queries_fingerprint for one in (dataset, *others)},
-        "rules": given | {"base": fingerprint(open_checkpoint(rules.base))},
+        "rules": given | {"base": checkpoint_fingerprint(open_checkpoint(rules.base))},
         "device": declared_device(settings().device).partition(":")[0],
         "packages": {name: package_version(name) for name in PACKAGES},
     }
     if rules.margins:
-        about["margins"] = fingerprint(open_checkpoint(rules.margins))
+        about["margins"] = checkpoint_fingerprint(open_checkpoint(rules.margins))
     return json.loads(json.dumps(about, default=str))  # type: ignore[no-any-return]  # as it reads back
 
 

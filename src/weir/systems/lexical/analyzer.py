@@ -20,7 +20,7 @@ from weir.algorithms import algorithm
 from weir.argument_types import checked
 from weir.core.strings import Bytes
 from weir.errors import BadValue, UnknownName, require
-from weir.files.text_files import read_bytes
+from weir.files.text_files import decoded, read_bytes
 from weir.registry import Registry
 
 # ----------
@@ -539,11 +539,7 @@ def read_stopwords(path: str) -> frozenset[str]:
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:
         raise BadValue(f"{path}: more than {STOPWORDS_BYTES:,} bytes; expected stop words, one a line")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadValue(f"{path}: stop words that are no UTF-8; save the file as UTF-8") from None
-    lines = (re.split(r"[|#]", line)[0] for line in text.splitlines())
+    lines = (re.split(r"[|#]", line)[0] for line in decoded(raw, path).splitlines())
     words = frozenset(word.lower() for line in lines for word in line.split())
     if not words:
         raise BadValue(f"{path}: no stop words; expected a word a line")

@@ -666,7 +666,7 @@ class BM25F:
             frequencies[: len(own)] += own
 
         def term_pairs(block: int) -> Pairs:
-            docs = blocks.documents(block)
+            docs = blocks.documents_of_block(block)
             own = [norm[docs] for norm in norms]
             return self._shares([spool.block(block) for spool in spools], weights, own, len(table))
 

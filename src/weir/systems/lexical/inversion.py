@@ -227,7 +227,7 @@ class Blocks:
     def __len__(self) -> int:
         return (len(self.order) + self.width - 1) // self.width
 
-    def documents(self, number: int) -> Int32:
+    def documents_of_block(self, number: int) -> Int32:
         """Return the corpus numbers of the documents in a block, ascending, int32."""
         return np.sort(self.order[number * self.width : (number + 1) * self.width])
 
@@ -322,7 +322,7 @@ class Spool:
 
     def block(self, number: int) -> Pairs:
         """Return the (term, count) pairs of a block's documents, in corpus order."""
-        pairs = self.files.content(f"{self.name}.pairs", np.int32)[self.blocks.documents(number)]
+        pairs = self.files.content(f"{self.name}.pairs", np.int32)[self.blocks.documents_of_block(number)]
         return (
             offsets(pairs),
             self.files.content(f"{self.name}.{number}.term", np.int32),
@@ -437,7 +437,7 @@ def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: in
     first = block * blocks.width
     own = blocks.order[first : first + blocks.width]
     ptr, term, value = source.pairs(block)
-    order = np.searchsorted(blocks.documents(block), own).astype(np.int32)
+    order = np.searchsorted(blocks.documents_of_block(block), own).astype(np.int32)
     ones, norm = np.ones(terms, np.float32), np.zeros(len(own), np.float32)
     begins, doc, impact = postings.invert(ptr, term, value, order, ones, norm, postings.VALUE)
     doc += np.int32(first)

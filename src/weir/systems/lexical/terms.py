@@ -28,45 +28,27 @@ LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 PRINTABLE = bytes(range(0x21, 0x7F))
 
 
-@dataclass(frozen=True, eq=False)
-class WordScanner:
-    """A tokenizer in the layout of the kernel `weir.kernels.words.scan`."""
-
-    classes: Bytes
-    """uint8[0x110000]."""
-    kinds: Bytes
-    """uint8[256], see `_kinds`."""
-    fold: Bytes
-    """uint8[256], maps bytes to lowercase."""
-    table: Int32
-    """int32[states * classes]: offsets into the table itself; the dead state is first, accepting states are last."""
-    shape: Int64
-    """int64[6]: start, first accepting state, limit, minimal length of a plain word, 1 if ASCII is folded, 1
-    if plain words are letters and digits (else 0x21 to 0x7E).
-    """
-
-    @staticmethod
-    @cache
-    def of(tokenizer: WordTokenizer, fold_ascii: bool) -> WordScanner:
-        """Return the tables of a tokenizer for the kernel; `fold_ascii` merges words that differ only in
-        ASCII case."""
-        order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        width = tokenizer.table.shape[1]
-        table = (rank[tokenizer.table[order]] * width).astype(np.int32)
-        fold = np.arange(256, dtype=np.uint8)
-        if fold_ascii:
-            fold[ord("A") : ord("Z") + 1] += 32
-        # Plain words are printable bytes where a run of these is always part of one word.
-        letters = fold_ascii or any(0 in states for states in _runs(tokenizer, PRINTABLE))
-        kinds, least = _kinds(tokenizer, LETTERS_AND_DIGITS if letters else PRINTABLE)
-        accept = int(np.count_nonzero(~tokenizer.accept)) * width
-        shape = [int(rank[1]) * width, accept, tokenizer.limit, least, int(fold_ascii), int(letters)]
-        arrays = (tokenizer.classes, kinds, fold, table.ravel(), np.array(shape, np.int64))
-        for array in arrays:
-            array.flags.writeable = False
-        return WordScanner(*arrays)
+@cache
+def word_automaton(tokenizer: WordTokenizer, fold_ascii: bool) -> tokenize.WordAutomaton:
+    """Return a tokenizer in the layout of the compiled scanner; `fold_ascii` merges words that differ only in ASCII
+    case."""
+    order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    width = tokenizer.table.shape[1]
+    table = (rank[tokenizer.table[order]] * width).astype(np.int32)
+    fold = np.arange(256, dtype=np.uint8)
+    if fold_ascii:
+        fold[ord("A") : ord("Z") + 1] += 32
+    # Plain words are printable bytes where a run of these is always part of one word.
+    letters = fold_ascii or any(0 in states for states in _runs(tokenizer, PRINTABLE))
+    kinds, least = _kinds(tokenizer, LETTERS_AND_DIGITS if letters else PRINTABLE)
+    accept = int(np.count_nonzero(~tokenizer.accept)) * width
+    shape = [int(rank[1]) * width, accept, tokenizer.limit, least, int(fold_ascii), int(letters)]
+    arrays = (tokenizer.classes, kinds, fold, table.ravel(), np.array(shape, np.int64))
+    for array in arrays:
+        array.flags.writeable = False
+    return tokenize.WordAutomaton(*arrays)
 
 
 def _steps(tokenizer: WordTokenizer) -> NDArray[np.uint16]:
@@ -141,7 +123,9 @@ class WordTable:
     def __len__(self) -> int:
         return int(self._state[0])
 
-    def scan(self, texts: Strings, scanner: WordScanner, insert: bool = True) -> tuple[Int64, Int32]:
+    def scan(
+        self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool = True
+    ) -> tuple[Int64, Int32]:
         """Return the words of each text: ptr int64[n + 1], numbers int32.
 
         scanner: the tokenizer's tables.
@@ -152,32 +136,15 @@ class WordTable:
         self.scan_into(texts, scanner, insert, ptr, out)
         return ptr, out[: int(ptr[-1])]
 
-    def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
+    def scan_into(
+        self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
+    ) -> None:
         """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per byte."""
-        data, text_ptr, n = _read_only(texts.data), _read_only(texts.ptr), len(texts)
-        data8 = _eights(data)
-        at = 0
+        data, n, at = _read_only(texts.data), len(texts), 0
+        given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
-            at = tokenize.scan_words(
-                data,
-                data8,
-                text_ptr,
-                at,
-                n,
-                scanner.classes,
-                scanner.kinds,
-                scanner.fold,
-                scanner.table,
-                scanner.shape,
-                insert,
-                self._slots,
-                self._arena,
-                _eights(self._arena),
-                self._ptr,
-                self._state,
-                out,
-                ptr[at:],
-            )
+            words = tokenize.WordSlots(self._slots, self._arena, _eights(self._arena), self._ptr, self._state)
+            at = tokenize.scan_words(given, at, scanner, insert, words, out, ptr)
             if at == n:
                 return
             self._grow()
@@ -260,10 +227,10 @@ class TermTable:
         self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
         self._scratch: Int32 = np.empty(0, np.int32)
         self._lock = threading.Lock()
-        self._scanner = WordScanner.of(
+        self._scanner = word_automaton(
             tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words
         )
-        self._lines = WordScanner.of(tokenizer("lines"), False)
+        self._lines = word_automaton(tokenizer("lines"), False)
         cut = tokenizer(analyzer.tokenizer)
         self._cut_by_spaces = not cut.table[:, cut.classes[ord(" ")]].any()  # no word goes on with a space
         self._kept: dict[str, list[int]] = {}  # of `known`

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from weir import kernels
 from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.kernels.dot_product import BestKeys, DocumentBlock, PackedQueries, Panels, QueryVectors
 
 # ----------
 # Sources of vectors, read in blocks.
@@ -160,152 +163,114 @@ class ScannedVectors:
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class BestSoFar:
-    """The best documents of each query in trec order."""
-
-    ranks: Int32
-    """int32[Q, k]."""
-    scores: Float32
-    """float32[Q, k]."""
-    count: Int64
-    """int64[Q], how many are filled."""
-    exact: int
-    """Pairs scored exactly."""
-
-
-def scan(vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None) -> BestSoFar:
-    """Return the k best documents of each query.
+def scan(
+    vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
+) -> tuple[Int32, Float32, Int64, int]:
+    """Return (ranks int32[Q, k], scores float32[Q, k], how many are filled int64[Q], pairs scored exactly) of the k
+    best documents of each query, in trec order.
 
     bar: float32[Q], lowest score of a result.
 
     Raises BadValue for a vector that is not finite.
     """
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
+    asked = kernels.dot_product.QueryVectors(queries, length)
     if vectors.cosine:
         kernels.dot_product.norms(queries, length)
-    best = _Best.of(len(queries), vectors.room(k), bar)
+    best = _nothing_found(len(queries), vectors.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
     width = kernels.simd.WIDTH
     size = max(1, BLOCK_BYTES // (4 * max(rows.dimensions, 1) * width)) * width
     exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
     scanner = None
     if len(queries) > FEW_QUERIES:
-        scanner = _Scanner.of(vectors, queries, length, vectors.eight, size, threads)
+        scanner = _Scanner.of(vectors, asked, vectors.eight, size, threads)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
             if vectors.progress is not None:
                 vectors.progress(start, len(rows))
-            block = rows.block(start, min(start + size, len(rows)))
-            if not kernels.dot_product.all_finite(block):
-                bad = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+            read = rows.block(start, min(start + size, len(rows)))
+            if not kernels.dot_product.all_finite(read):
+                bad = start + int(np.flatnonzero(~np.isfinite(read).all(axis=1))[0])
                 bad = int(rows.numbers[bad]) if isinstance(rows, SubsetSource) else bad
                 raise BadValue(f"the vector of document {bad} is not finite")
             if number % pause == pause - 1:
                 rows.release()
-            lengths, rank = np.empty(len(block) if vectors.cosine else 0), vectors.rank[start : start + size]
+            lengths = np.empty(len(read) if vectors.cosine else 0)
             if vectors.cosine:
-                kernels.dot_product.norms(block, lengths)
+                kernels.dot_product.norms(read, lengths)
+            block = kernels.dot_product.DocumentBlock(read, lengths, vectors.rank[start : start + size])
             if scanner is None:
-                kernels.dot_product.scan_few(
-                    block, lengths, rank, queries, length, 0, len(queries), k,
-                    best.keys, best.count, best.floor, best.bar,
-                )  # fmt: skip
-                exact += len(queries) * len(block)
+                kernels.dot_product.scan_few(block, asked, k, best)
+                exact += len(queries) * len(read)
                 continue
-            scored = scanner.take(block, lengths, rank, best, k, pool)
+            scored = scanner.take(block, best, k, pool)
             exact += scored
-            often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
+            often = scored > MAX_RESCORED_SHARE * len(queries) * len(read)
             if often and scanner.eight and not vectors.settled and start > best.keys.shape[1]:
-                scanner = _Scanner.of(vectors, queries, length, False, size, threads)
+                scanner = _Scanner.of(vectors, asked, False, size, threads)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
-    kernels.dot_product.write_top_k(k, best.keys, best.count, ranks, scores)
-    return BestSoFar(ranks, scores, best.count, exact)
+    kernels.dot_product.write_top_k(k, best.keys, best.filled, ranks, scores)
+    return ranks, scores, best.filled, exact
 
 
-@dataclass(frozen=True, eq=False)
-class _Best:
-    keys: Int64
-    count: Int64
-    floor: Int64
-    bar: Float64
-
-    @staticmethod
-    def of(queries: int, room: int, bar: Float32 | None) -> _Best:
-        floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
-        if bar is not None:
-            bits = bar.view(np.int32).astype(np.int64)
-            floor, least = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits) << 32, bar.astype(np.float64)
-        return _Best(np.empty((queries, room), np.int64), np.zeros(queries, np.int64), floor, least)
+def _nothing_found(queries: int, room: int, bar: Float32 | None) -> BestKeys:
+    floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
+    if bar is not None:
+        bits = bar.view(np.int32).astype(np.int64)
+        floor, least = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits) << 32, bar.astype(np.float64)
+    return kernels.dot_product.BestKeys(
+        np.empty((queries, room), np.int64), np.zeros(queries, np.int64), floor, least
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Scanner:
-    queries: Float32
-    length: Float64
-    """Of each query, empty for dot."""
+    asked: QueryVectors
+    packed: PackedQueries
     centre: Float32
     eight: bool
-    packed: NDArray[np.uint8]
-    """Queries as `_packed` returns them, like facts and gauge."""
-    facts: Float32
-    gauge: Float64
-    panels: NDArray[Any]
-    lane: Float32
-    most: Float32
+    panels: Panels
+    """Room for the documents of a block."""
     threads: int
 
     @staticmethod
-    def of(
-        vectors: ScannedVectors, queries: Float32, length: Float64, eight: bool, size: int, threads: int
-    ) -> _Scanner:
-        d, width = queries.shape[1], kernels.simd.WIDTH
+    def of(vectors: ScannedVectors, asked: QueryVectors, eight: bool, size: int, threads: int) -> _Scanner:
+        d, width = asked.rows.shape[1], kernels.simd.WIDTH
         count = -(-size // width)
         shape = (count, -(-d // 4), width) if eight else (count, d, width)
-        panels = np.zeros(shape, np.uint32 if eight else np.float32)
-        lane, most = np.zeros((count, 2, width), np.float32), np.zeros((count, 2), np.float32)
-        unit = queries.astype(np.float64)
+        words = np.zeros(shape, np.uint32 if eight else np.float32)
+        panels = kernels.dot_product.Panels(
+            words, np.zeros((count, 2, width), np.float32), np.zeros((count, 2), np.float32)
+        )
+        unit = asked.rows.astype(np.float64)
         if vectors.cosine:
-            unit = np.divide(unit, length[:, None], out=np.zeros_like(unit), where=length[:, None] > 0)
-        packed = _packed(unit, vectors.centre, eight)
-        return _Scanner(queries, length, vectors.centre, eight, *packed, panels, lane, most, threads)
+            length = asked.length[:, None]
+            unit = np.divide(unit, length, out=np.zeros_like(unit), where=length > 0)
+        return _Scanner(asked, _packed(unit, vectors.centre, eight), vectors.centre, eight, panels, threads)
 
-    def take(
-        self,
-        block: Float32,
-        lengths: Float64,
-        rank: Int32,
-        best: _Best,
-        k: int,
-        pool: ThreadPoolExecutor,
-    ) -> int:
-        count = -(-len(block) // kernels.simd.WIDTH)
-        panels = self.panels[:count].reshape(count, -1).view(np.uint8)
+    def take(self, block: DocumentBlock, best: BestKeys, k: int, pool: ThreadPoolExecutor) -> int:
+        count, panels = -(-len(block.rows) // kernels.simd.WIDTH), self.panels
+        as_bytes = panels._replace(words=panels.words[:count].reshape(count, -1).view(np.uint8))
 
         def pack(first: int, stop: int) -> None:
             if self.eight:
-                kernels.dot_product.pack_bytes(
-                    block, lengths, self.centre, first, stop, self.panels, self.lane, self.most
-                )
+                kernels.dot_product.pack_bytes(block, self.centre, first, stop, panels)
             else:
-                kernels.dot_product.pack_floats(
-                    block, lengths, first, stop, self.panels, self.lane, self.most
-                )
+                kernels.dot_product.pack_floats(block, first, stop, panels)
 
         def score(first: int, stop: int) -> int:
             return kernels.dot_product.scan(
-                self.eight, block, lengths, rank, panels, self.lane, self.most,
-                self.queries, self.length, self.packed, self.facts, self.gauge, first, stop, k,
-                best.keys, best.count, best.floor, best.bar,
-            )  # fmt: skip
+                self.eight, block, as_bytes, self.asked, self.packed, first, stop, k, best
+            )
 
         list(pool.map(pack, *_shares(count, self.threads, 1)))
         # What float sums of squares cannot see of very small numbers is added to the distances.
-        self.most[:count] += np.float32(1e-18 * np.sqrt(block.shape[1]))
-        return sum(pool.map(score, *_shares(len(self.queries), self.threads, kernels.simd.ROWS)))
+        panels.most[:count] += np.float32(1e-18 * np.sqrt(block.rows.shape[1]))
+        return sum(pool.map(score, *_shares(len(self.asked.rows), self.threads, kernels.simd.ROWS)))
 
 
-def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
+def _packed(unit: Float64, centre: Float32, eight: bool) -> PackedQueries:
     q, d = unit.shape
     middle = centre.astype(np.float64) if eight else np.zeros(d)
     rows = q + kernels.simd.ROWS
@@ -319,7 +284,7 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
     if not eight:
         floats = np.zeros((rows, d), np.float32)
         floats[:q], facts[:q, 1] = unit, np.where(beyond, np.nan, 1)
-        return floats.view(np.uint8), facts, gauge
+        return kernels.dot_product.PackedQueries(floats.view(np.uint8), facts, gauge)
     scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
     inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
     whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
@@ -328,7 +293,7 @@ def _packed(unit: Float64, centre: Float32, eight: bool) -> tuple[NDArray[np.uin
     bytes_[:q, :d] = whole
     facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
     facts[:q, 1] = np.where(beyond, np.nan, scale)
-    return bytes_.view(np.uint8), facts, gauge
+    return kernels.dot_product.PackedQueries(bytes_.view(np.uint8), facts, gauge)
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
@@ -404,11 +369,11 @@ def search(
     vectors = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass, progress)
     step = max(64, CANDIDATE_BYTES // (8 * vectors.room(count)))
     parts = [_search_sampled(vectors, queries[at : at + step], count) for at in range(0, len(queries), step)]
-    ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
+    ranks, scores = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:2])
     if not np.isfinite(scores).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are too large")
     ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
-    return Found(ptr, by_rank[ranks.ravel()], scores.ravel(), sum(p.exact for p in parts))
+    return Found(ptr, by_rank[ranks.ravel()], scores.ravel(), sum(exact for *_, exact in parts))
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
@@ -439,18 +404,17 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
     return rank, by_rank
 
 
-def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
+def _search_sampled(vectors: ScannedVectors, queries: Float32, k: int) -> tuple[Int32, Float32, Int64, int]:
     sample, place = _sample(vectors, len(queries), k)
     if place == 0:
         return scan(vectors, queries, k)
-    sampled = _search_sampled(sample, queries, place)
-    best = scan(vectors, queries, k, sampled.scores[:, -1].copy())
-    exact, again = sampled.exact + best.exact, np.flatnonzero(best.count < k)
+    _, sampled_scores, _, exact_of_sample = _search_sampled(sample, queries, place)
+    ranks, scores, count, exact = scan(vectors, queries, k, sampled_scores[:, -1].copy())
+    exact, again = exact + exact_of_sample, np.flatnonzero(count < k)
     if len(again):
-        full = scan(vectors, queries[again], k)
-        best.ranks[again], best.scores[again] = full.ranks, full.scores
-        exact += full.exact
-    return replace(best, exact=exact)
+        ranks[again], scores[again], _, exact_again = scan(vectors, queries[again], k)
+        exact += exact_again
+    return ranks, scores, count, exact
 
 
 def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors, int]:

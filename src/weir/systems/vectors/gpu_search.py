@@ -37,7 +37,7 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Return the exact k best documents by dot product, of which a torch device finds candidates.
+    """Return the exact k best documents by dot product, from candidates that a torch device finds.
 
     queries: float32[Q, d].
     tie_rank: int32[N], a permutation that orders ties.

@@ -282,7 +282,7 @@ def mended(
     """Return the result of `read`, after repairing the store, with a StoreWarning, if it is damaged.
 
     read: reads the store; its argument True asks for checksums to be compared.
-    width, moved_rows: as for `Journal.mend`.
+    width, moved_rows: see `Journal.mend`.
 
     Raises StoreError if the store cannot be repaired.
     """

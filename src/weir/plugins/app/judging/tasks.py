@@ -15,8 +15,9 @@ import numpy as np
 from weir.core.qrels import Qrels
 from weir.core.strings import Ids
 from weir.core.subject import Subject
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue
 from weir.files.atomic import write_text
+from weir.files.text_files import read_text
 from weir.plugins.app.judging.journal import Event, Pair
 from weir.plugins.labels.pools import (
     POOL_SEED,
@@ -176,7 +177,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
         str(about.get("subject", sheet.parent.name)),
         queries,
         pairs,
-        _read(guidelines if guidelines.is_file() else Path(__file__).with_name(GUIDELINES)),
+        read_text(guidelines if guidelines.is_file() else Path(__file__).with_name(GUIDELINES)),
         {} if suggestions is None else grades_by_pair(suggestions),
         tuple(map(str, about.get("names", ()))),
         len(lines) - len(pairs),
@@ -202,13 +203,6 @@ def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "Markdown in UTF-8") from None
 
 
 def _with_texts(
