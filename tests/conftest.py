@@ -33,6 +33,12 @@ os.environ.pop(
     "COLUMNS", None
 )  # pytest-xdist sets it; tables are tested as a pipe gets them, unless a test sets a width
 
+MEMORY = Path("/dev/shm")
+"""Where there is room, folders of tests lie in memory: much of the time of those that write files was waiting for a disk."""
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= 8 << 30:
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # is read again
+
 
 def linked(source: Path, to: Path) -> Path:
     """A tree of folders of its own with a link to each file of another: what is made beside a file is made in it.

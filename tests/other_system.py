@@ -227,7 +227,7 @@ def _whole(path: Any, folder: int) -> str:
 
 def _made(system: str, path: str, folder: bool) -> None:
     parent, name = os.path.split(path)
-    if parent.startswith("/dev"):
+    if parent in ("/dev", "/dev/fd", "/dev/pts", "/dev/shm"):
         return
     if Path(parent).is_dir() and not os.path.lexists(path):
         twins = [other.name for other in Path(parent).iterdir() if other.name.casefold() == name.casefold()]

@@ -124,6 +124,88 @@ def test_a_mark_that_may_group_thousands_is_refused_by_eval_and_import(cell, mar
     assert read_run(tmp_path / "r.csv").to_dict()["q1"]["d1"] == 1.234
 
 
+NUMBERS = st.one_of(
+    st.decimals(0, 20, places=1),
+    st.decimals(0, 20, places=2),
+    st.integers(0, 20),
+    st.sampled_from(["1e-3", "2,5e1"]),
+)
+
+
+@EACH
+@given(numbers=st.lists(NUMBERS, min_size=1, max_size=5), separator=st.sampled_from(",;\t"))
+def test_decimal_commas_are_read_alike_between_all_separators_by_eval_and_import(
+    numbers, separator, tmp_path
+):
+    table = io.StringIO()
+    out = csv.writer(table, delimiter=separator, lineterminator="\n")
+    out.writerow(["query_id", "doc_id", "grade"])
+    out.writerows(["q", f"d{n}", str(number).replace(".", ",")] for n, number in enumerate(numbers))
+    path = tmp_path / ("g.tsv" if separator == "\t" else "g.csv")
+    path.write_text(table.getvalue())
+    rows = list(csv.reader(io.StringIO(table.getvalue()), delimiter=separator))[1:]
+    given = {doc: float(number.replace(",", ".")) for _, doc, number in rows}
+    assert Qrels.load(path).to_dict() == {"q": given}
+    imported(tmp_path, path.name, table.getvalue())
+    assert written(tmp_path / "out")[1] == {"q": given}
+
+
+@pytest.mark.parametrize("name", ["relevant", "expected_ids"])
+def test_identifiers_between_a_comma_are_never_a_decimal(name, tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text(f"question;{name}\nwhat is it;1,2\nand that;3\n")
+    with pytest.raises(WeirError, match="1,2' looks like several documents"):
+        import_files(path, tmp_path / "out")
+    path.write_text('question,expected_ids,grade\nwhat is it,"d1,d2","1,0"\n')
+    with pytest.raises(WeirError, match=r"'1\.0' beside several documents may be several grades"):
+        import_files(path, tmp_path / "out", choices=Choices(between=","))
+
+
+@pytest.mark.parametrize("word", ["Total", "Grand total", "Mean", "SUM:"])
+def test_a_row_of_totals_is_no_query(word, tmp_path):
+    rows = "".join(f"what is {n},d{n}\n" for n in range(20))
+    (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{rows}{word},20\n")
+    report = import_files(tmp_path / "g.csv", tmp_path / "out")
+    assert f"line 22: '{word}' with 20 looks like a row of totals" in report.lines()[0]
+    assert len(written(tmp_path / "out")[1]) == 20
+    (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{word},d1\n{rows}")  # a query like others
+    import_files(tmp_path / "g.csv", tmp_path / "out2")
+    assert len(written(tmp_path / "out2")[1]) == 21
+
+
+def test_rows_of_two_splits_are_no_ranking_for_import_as_for_eval(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("split,query_id,doc_id,score\ntrain,q,a,1.5\ntest,q,b,0.5\n")
+    for read in (read_run, lambda path: import_files(path, tmp_path / "out")):
+        with pytest.raises(WeirError, match=r"line 3: (found )?a row of split 'test'"):
+            read(path)
+
+
+def test_nothing_in_a_column_of_grades_is_unjudged_in_whatever_word(tmp_path):
+    rows = "".join(
+        f"q,d{n},{word}\n" for n, word in enumerate(["1", "", "NaN", "n/a", "NA", "null", "None", "0"])
+    )
+    report = imported(tmp_path, "g.csv", f"query_id,doc_id,grade\n{rows}")
+    assert written(tmp_path / "out")[1] == {"q": {"d0": 1, "d7": 0}}
+    assert "rows without a grade, which are unjudged: 6" in report.lines()[0]
+
+
+def test_whole_numbers_as_numpy_prints_floats_lose_their_point(tmp_path):
+    imported(tmp_path, "g.csv", "question,expected_ids\nwhat is it,[3. 14.]\nand that,['3.' '1.10']\n")
+    assert [*written(tmp_path / "out")[1].values()] == [{"3": 1, "14": 1}, {"3.": 1, "1.10": 1}]
+
+
+def test_texts_of_deepeval_without_its_mark_are_told_and_another_mark_is_taken(tmp_path):
+    rows = "input,expected_output,context\nwhat is it,a,one text;two texts\n"
+    report = imported(tmp_path, "g.csv", rows)
+    assert "cells of one text, without '|' between several (`between=';'` names another mark): 1" in str(
+        report.files
+    )
+    (tmp_path / "g.csv").write_text(rows)
+    report = import_files(tmp_path / "g.csv", tmp_path / "two", choices=Choices(between=";"))
+    assert report.whole["documents"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "text", "count"),
     [

@@ -111,7 +111,6 @@ def test_rows_that_are_none_are_refused_by_their_line(tmp_path):
     assert reasons == {
         "line 3": "no document",
         "line 4": "neither an identifier nor a text of the query",
-        "line 5": "the grade 'nan' is no finite number",
         "line 6": "the grade 'x' is no finite number; `grades='x=?'` gives each word its number",
         "line 7": "more cells than columns ('2')",
     }

@@ -141,6 +141,19 @@ def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path, engine):
         assert read_qrels(tmp_path / "odd" / "qrels" / "test.tsv").to_dict() == judged
 
 
+def test_a_golden_set_among_judgments_is_told_what_reads_it(tmp_path):
+    with pytest.raises(
+        FormatError, match="relevant documents, as in 'relevant_docs', are read by: weir data import"
+    ):
+        read_qrels(file(tmp_path / "g.csv", "question,relevant_docs", "what is it,d1"))
+
+
+def test_a_run_between_commas_is_told_where_its_columns_stand(tmp_path):
+    for name in ("r.trec", "r.csv"):
+        with pytest.raises(FormatError, match="between blanks or tabs"):
+            read_run(file(tmp_path / name, "q1,Q0,d1,1,0.9,t"))
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
@@ -148,7 +161,9 @@ def test_between_semicolons_numbers_may_have_decimal_commas(tmp_path, engine):
          "line 3: found '1.500' below numbers with ','; expected one decimal mark, a point or a comma"),
         (["query_id;doc_id;score", "q;a;1.500,5"], "line 2: found '1.500,5'; expected a finite number"),
         (["wer;was;wie", "q;a;1"], "found 'wer;was;wie'; expected a header that names the columns, such as query_id;"),
-        (["query_id,doc_id,score", 'q,a;b,"0,5"'], "line 2: found '0,5'; expected a finite number"),
+        (["query_id,doc_id,score", 'q,a;b,"1,500"'], "line 2: found '1,500', where the comma may group thousands"),
+        (["query_id,doc_id,score", 'q,a,"1,500.5"'], "column score, in digits with one decimal mark"),
+        (["query_id,doc_id,score", 'q,a,0.5', 'q,b,"0,7"'], "line 3: found '0,7' below numbers with '.'"),
     ],
 )  # fmt: skip
 def test_decimal_commas_are_never_guessed(tmp_path, rows, expected):

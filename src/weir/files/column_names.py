@@ -36,6 +36,8 @@ class FieldNames:
     containers: frozenset[str]
     inner: frozenset[str]
     unanswerable: Mapping[str, frozenset[str]]
+    totals: frozenset[str]
+    """Names of a last row that sums up the others."""
 
     def every(self, *roles: str) -> frozenset[str]:
         """Return all names of these roles (query, document and so on), by default of every role."""
@@ -74,6 +76,7 @@ def field_names() -> FieldNames:
         folded(table["containers"]["names"]),
         folded(table["containers"]["inner"]),
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
+        folded(table["totals"]["names"]),
     )
 
 
@@ -180,6 +183,8 @@ def _chosen(columns: Sequence[str], what: str, path: object) -> int:
         role = {"score": "retrieved", "grade": "relevant"}[what]
         doc = columns[_chosen(columns, "document", path)]
         hint = f"; documents alone are read by: weir data import FILE -o DIR --columns {role}={doc}"
+    elif what == "document" and path is not None and (relevant := of_role(columns, "relevant")):
+        hint = f"; relevant documents, as in '{relevant[0]}', are read by: weir data import FILE -o DIR"
     elif not hint and path is not None:
         role = {"document": "doc"}.get(what, what)
         hint = f"; names of your own are read by: weir data import FILE -o DIR --columns {role}=NAME,..."

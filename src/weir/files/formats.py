@@ -90,6 +90,8 @@ SEMICOLON = ";"
 _NAMED_SEPARATOR = re.compile(
     r'"?sep=(.)"?', re.IGNORECASE
 )  # the first line that Excel takes a separator from
+MISSING = {"", "nan", "none", "null", "n/a", "na"}
+"""Lower-case words of a cell without a value."""
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")
 _MARK_NAMES = {".": "point", ",": "comma"}
 _DECIMAL = re.compile(r"\s*[-+]?\d*([.,])\d*(?:[eE][-+]?\d+)?\s*")
@@ -427,6 +429,8 @@ def _separated_blocks(
         if rows.bad < 0:
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
         cells = cells_of(buffer.line_text(rows.bad).removesuffix("\r"), layout.separator)
+        if len(cells) == len(layout.names) and "," in cells[layout.number]:
+            raise QuotedCellError  # it may be a decimal comma
         raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
     if how.quoted or layout.separator == SEMICOLON:
@@ -584,6 +588,8 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
         expected += f"; {_ONLY_RANKS}"
     elif count in (4, 5) and cells[2].isdigit() and _is_number(cells[3]):
         expected += f"; ColBERT's query, document, rank and score: {_AS_COLBERT}"
+    elif count == 1 and re.search("[,;]", text):
+        expected += ", between blanks or tabs"
     elif count == 4:
         expected += "; 4 are judgments, which stand before the run"
     elif count == 5:
@@ -704,6 +710,8 @@ def _read_layout(path: Path, head: TableHead, kind: Kind) -> ColumnLayout:
         expected = f"a header that names the columns, such as {separator.join(WRITTEN[kind])}"
         if kind == "run" and len(cells) == 3 and _is_number(cells[2]):
             expected += f"; {_ONLY_RANKS}"
+        elif kind == "run" and not trec_fault(cells):
+            expected += "; TREC's columns stand between blanks or tabs"
         raise FormatError(path, f"'{line[:80]}'" if line else _no_header(path), expected, head.lines)
     three, rank = three_columns(cells, kind, path), rank_column(cells, kind)
     say_unread(path, cells, kind)
@@ -814,24 +822,25 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of `_table_records`, with decimal points in the columns of numbers.
-
-    columns: positions of numbers, whose decimal commas become points in a file separated by semicolons.
-    remedy: the end of the message for a column with odd marks.
-
-    Raises FormatError also for a column with commas and points.
-    """
-    records = _table_records(path, separator)
-    return decimal_points(path, records, columns, remedy) if separator == SEMICOLON else records
+    """Yield the records of `_table_records`, numbers with decimal commas written with points; see `decimal_points`."""
+    return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
 
 def decimal_points(
-    path: Path, records: Iterator[tuple[int, list[str]]], columns: Collection[int], remedy: str = ""
+    path: Path,
+    records: Iterator[tuple[int, list[str]]],
+    columns: Collection[int],
+    separator: str,
+    remedy: str = "",
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield records with decimal commas in these columns replaced by points.
+    """Yield records with decimal commas in columns of numbers replaced by points.
 
-    Steps raise FormatError for a column with commas and points; the last step also for a column of whole numbers
-    and numbers such as 1.234, whose mark may group thousands.
+    columns: positions of the numbers.
+    separator: the mark between cells; a point is decimal but between semicolons, where it may group thousands.
+    remedy: the end of each message.
+
+    Steps raise FormatError for a column with commas and points; the last step also for numbers such as 1,234, whose
+    mark may group thousands, beside whole numbers and, but between semicolons, without any other fraction.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()
@@ -841,19 +850,21 @@ def decimal_points(
             if cell.isdecimal():
                 whole.add(at)
             if number := _DECIMAL.fullmatch(cell):
-                if _THOUSANDS.fullmatch(cell):
-                    grouped.setdefault(at, (line, cell))
-                else:
+                if not _THOUSANDS.fullmatch(cell):
                     fractions.add(at)
+                elif separator == SEMICOLON or number[1] == ",":
+                    grouped.setdefault(at, (line, cell))
                 if marks.setdefault(at, number[1]) != number[1]:
                     found = f"'{cells[at]}' below numbers with '{marks[at]}'"
                     raise FormatError(path, found, f"one decimal mark, a point or a comma{remedy}", line)
                 cells[at] = cells[at].replace(",", ".")
         yield line, cells
-    for at in whole & grouped.keys() - fractions:
+    for at in grouped.keys() - fractions:
         line, cell = grouped[at]
-        found = f"'{cell}' among whole numbers, where the {_MARK_NAMES[marks[at]]} may group thousands"
-        raise FormatError(path, found, f"numbers without marks between thousands{remedy}", line)
+        if at in whole or separator != SEMICOLON:
+            beside = " among whole numbers" * (at in whole)
+            found = f"'{cell}'{beside}, where the {_MARK_NAMES[marks[at]]} may group thousands"
+            raise FormatError(path, found, f"numbers without marks between thousands{remedy}", line)
 
 
 def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:
@@ -869,9 +880,11 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     expected = f"{what}, in column {names[layout.number]}"
     if cells[layout.number] != cells[layout.number].strip():
         expected += ", without blanks around it"
-    if kind == "qrels" and cells[layout.number].isalpha():
+    if kind == "qrels" and cells[layout.number].isalpha() and cells[layout.number].casefold() not in MISSING:
         expected += "; words are read by: weir data import FILE -o DIR --grades WORD=N,..."
-    if kind == "qrels" and not cells[layout.number]:
+    if re.search(r"\d[,' ]\d|\d\s*%", cells[layout.number]):
+        expected += ", in digits with one decimal mark"
+    if kind == "qrels" and cells[layout.number].casefold() in MISSING:
         expected += (
             "; of a sheet of weir labels pool that is not filled in whole, weir labels relabel -o FILE makes "
             "judgments; of another file, weir data import FILE -o DIR"

@@ -22,7 +22,7 @@ from weir.files.column_names import (
     part_columns,
     say_left_out,
 )
-from weir.files.formats import cells_of, csv_separator, format_of, number_records
+from weir.files.formats import MISSING, cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
 from weir.files.journal_labels import is_journal, read_journal, read_judges
 from weir.files.json_files import json_rows, once, whole_json
@@ -40,8 +40,6 @@ BINARY_WORDS: Mapping[str, float] = {
     **dict.fromkeys(("not relevant", "non relevant", "nonrelevant", "irrelevant", "no", "n", "false", "negative"), 0.0),
 }  # fmt: skip
 """Words with the same meaning in every file; the user must give grades of others, such as "partially"."""
-MISSING = {"", "nan", "none", "null", "n/a", "na"}
-"""Lower-case words of a cell without a value."""
 _HEAD_BYTES = 1 << 16
 _MOST_VALUES = 100  # different values of a column of labels
 

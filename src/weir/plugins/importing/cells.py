@@ -379,7 +379,7 @@ def _words(text: str) -> list[str]:
             return [str(ast.literal_eval(one)) for one in members]
         if len(members) > 1 and any(number(one) is None for one in members):
             _refuse()
-        return members
+        return [re.sub(r"(?<=\d)\.\Z", "", one) for one in members]  # numpy writes 3.0 as 3.
     members = [one.strip() for one in inner.split(",")]
     if not all(members) or any(set(one) & set("'\"[](){}") for one in members):
         _refuse()

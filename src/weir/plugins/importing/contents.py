@@ -19,6 +19,7 @@ from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role
 from weir.files.formats import (
     ARROW_TABLES,
+    MISSING,
     SEMICOLON,
     cells_of,
     csv_separator,
@@ -29,7 +30,6 @@ from weir.files.formats import (
 )
 from weir.files.json_files import read_blocks
 from weir.files.json_record import require_held, require_values
-from weir.files.label_files import MISSING
 from weir.files.one_system import REMEDIES, mixed_row
 from weir.files.pickles import is_pickle, read_pickle
 from weir.files.tables import table_batches, table_columns, table_errors
@@ -417,8 +417,7 @@ def _table(
                 path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
             )
         records = records[1:]
-    if separator == SEMICOLON:
-        records = list(decimal_points(path, iter(records), _number_columns(columns, chosen)))
+    records = list(decimal_points(path, iter(records), _number_columns(columns, chosen), separator))
     if literal:
         _unquote(records, header)
     rows = []
@@ -455,6 +454,7 @@ def _separator_of(text: str, suffix: str, chosen: frozenset[str]) -> str:
 def _number_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> list[int]:
     number_names = {name for role in _NUMBERS for tier in field_names().roles.get(role, ()) for name in tier}
     number_names |= frozenset().union(*field_names().clicks.values())
+    number_names -= field_names().every("relevant")  # they may be documents, such as 1,2
     numeric = {column for role, column in chosen.items() if role in _NUMBERS}
     return [n for n, name in enumerate(columns) if {name, str(n + 1)} & numeric or fold(name) in number_names]
 

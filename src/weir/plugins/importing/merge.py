@@ -692,9 +692,11 @@ def _judged_pairs(
             try:
                 if grade is None:
                     word = str(item.grade)[:40]
-                    named = f"; `grades='{unknown}'` gives each word its number" * (
-                        bool(unknown) and grade_word(word) not in ("", "nan")
-                    )
+                    named = ""
+                    if re.search(r"\d,\d", word):
+                        named = "; write one decimal mark, and none between thousands"
+                    elif unknown and grade_word(word) not in ("", "nan"):
+                        named = f"; `grades='{unknown}'` gives each word its number"
                     raise ValueError(f"the grade {word!r} is no finite number{named}")
                 if not re.fullmatch(r"[\w.-]{1,64}", split) or split.startswith("."):
                     raise ValueError(f"the split '{split[:40]}'; expected a name of letters, digits, - and _")

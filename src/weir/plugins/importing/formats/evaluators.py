@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from weir.plugins.importing.cells import listed, number, plain_text, spelled
@@ -11,6 +12,7 @@ from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
     Document,
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
@@ -114,18 +116,25 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
         ),
     ),
 )
-def read_goldens(contents: Contents, _: Choices) -> Iterator[Item]:
+def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield queries and answers; the texts of `context` are relevant, the texts of `retrieval_context` were
     returned."""
-    yield Used("relevant", "context")
-    yield Used("retrieved", "retrieval_context")
+    names, mark = ("context", "retrieval_context"), choices.between or "|"
+    yield from map(Used, ("relevant", "retrieved"), names)
     for row in contents.rows:
-        yield from read_whole(row, _one_golden)
+        yield from read_whole(row, partial(_one_golden, mark))
+    cells = (dict.get(row.fields, name) for row in contents.rows for name in names)
+    if alone := sum(
+        isinstance(one, str) and bool(one.strip()) and len(_context_keys(one, mark)) == 1 for one in cells
+    ):
+        yield FileRemark(
+            f"cells of one text, without '{mark}' between several (`between=';'` names another mark): {alone:,}"
+        )
 
 
-def _one_golden(row: TableRow) -> Iterator[Item]:
+def _one_golden(mark: str, row: TableRow) -> Iterator[Item]:
     relevant, returned = (
-        _context_keys(row.fields.get(name), "|") for name in ("context", "retrieval_context")
+        _context_keys(row.fields.get(name), mark) for name in ("context", "retrieval_context")
     )
     key, answer = text_key(row.fields.get("input")), _answer(plain_text(row.fields.get("expected_output")))
     grades = [(doc, 1) for doc in relevant]

@@ -13,6 +13,7 @@ from typing import Any
 from weir.core.rounding import counted
 from weir.errors import BadValue
 from weir.files.column_names import field_names, fold, of_role, usual
+from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     Cells,
     has_value,
@@ -60,7 +61,7 @@ from weir.plugins.importing.readers import reader
 # Rows of a file, and the roles of their fields.
 
 
-_NOTHING = {"", "n/a", "na", "none", "null", "nan", "~"}
+_NOTHING = MISSING | {"~"}
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
 _SEVERAL = re.compile(r"\s[|;/•]\s|\n|<br ?/?>|^[^\s:/?]+\s*([|;,]\s*[^\s:/?]+)+$")
 _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
@@ -376,11 +377,13 @@ def _rows(
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
-    odd = dict(_odd_identifiers(names, rows))
+    odd = {**dict(_odd_identifiers(names, rows)), **_totals(layout, rows[-1:])}
     yield from (Refused(where, reason) for where, reason in odd.items())
     rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
-    refuse_collections(contents.path, known, layout.roles)
+    by_split = read in (_judged, _golden)  # only judgments are kept apart by split
+    told_apart = {role: name for role, name in layout.roles.items() if role != "split" or by_split}
+    refuse_collections(contents.path, known, told_apart)
     items = list(read(layout, known))  # before the queries: what it leaves is their metadata
     refused = {item.where for item in items if isinstance(item, Refused)}
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
@@ -395,6 +398,17 @@ def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[s
                 refuse_no_identifier(name, dict.get(row.fields, name))
         except ValueError as error:
             yield row.where, str(error)
+
+
+def _totals(layout: _Layout, last: list[TableRow]) -> dict[str, str]:
+    """Return {place: reason} of a last row such as "Total, 12", of which the other cells are numbers."""
+    query = layout.roles.get("query", layout.roles.get("query_id", ""))
+    for row in last:
+        named = plain_text(dict.get(row.fields, query))
+        others = [cell for one in row.fields.values() if (cell := plain_text(one)) not in ("", named)]
+        if fold(named) in field_names().totals and others and all(number(one) is not None for one in others):
+            return {row.where: f"'{named}' with {', '.join(others)[:40]} looks like a row of totals"}
+    return {}
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
@@ -599,6 +613,10 @@ def _relevant(layout: _Layout, row: TableRow) -> Iterator[Item]:
         for doc, doc_grade in value.items():
             yield from _one(layout, key, row, doc, doc_grade)
     elif isinstance(value, list):
+        if layout.between == "," and len(value) > 1 and "." in plain_text(grade):  # 1,0 is 1.0 by now
+            raise ValueError(
+                f"'{plain_text(grade)}' beside several documents may be several grades; write a JSON list"
+            )
         beside = listed(grade)
         grades = beside if beside is not None and len(beside) == len(value) else [grade] * len(value)
         for one, own in zip(value, grades, strict=True):
@@ -693,11 +711,11 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     role = next((role for role in ("grade", "score") if role in layout.roles), "")
     for row in rows:
         grade, doc = layout.of(row, role) if role else 1, layout.doc(row)
-        if doc == ItemKey() and not plain_text(grade):
+        if doc == ItemKey() and plain_text(grade).casefold() in MISSING:
             queries_alone += 1
         elif doc == ItemKey():
             yield Refused(row.where, "no document")
-        elif role and grade in (None, "") and layout.query(row) != ItemKey():
+        elif role and plain_text(grade).casefold() in MISSING and layout.query(row) != ItemKey():
             unjudged += 1
             yield from layout.document(row)
         else:
