@@ -450,8 +450,20 @@ def test_judgments_and_runs_open_as_their_results_and_nothing_else_is_written(tm
     (tmp_path / "judged.csv").write_text("query,document,grade\nboots,p1,2\nboots,p3,0\nusb c,p9,1\n")
     (tmp_path / "before.csv").write_text("query,document,score\nboots,p3,7.1\nboots,p1,6.0\nusb c,p9,8.5\n")
     (tmp_path / "after.trec").write_text("boots Q0 p1 1 7.3 after\n")
-    command = [sys.executable, "-m", "weir", "open", "../judged.csv", "../before.csv", "../after.trec", "-m", "RR"]
-    with subprocess.Popen([*command, "--port", "0", "--no-browser"], stderr=subprocess.PIPE, text=True, cwd=folder) as server:
+    command = [
+        sys.executable,
+        "-m",
+        "weir",
+        "open",
+        "../judged.csv",
+        "../before.csv",
+        "../after.trec",
+        "-m",
+        "RR",
+    ]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--no-browser"], stderr=subprocess.PIPE, text=True, cwd=folder
+    ) as server:
         try:
             said = [line for line in iter(server.stderr.readline, "Ctrl-C ends it\n") if line]
             assert "results: judged-results\n" in said

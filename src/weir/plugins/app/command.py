@@ -99,7 +99,8 @@ def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:
     """Return the results folder of files of rankings, made in the current folder."""
     if api.given.is_results_folder(judgments):
         raise BadValue(
-            f"found the results folder {judgments} and {len(runs)} more; expected one, or judgments and files of rankings"
+            f"found the results folder {judgments} and {len(runs)} more; expected one, or judgments and files of "
+            "rankings"
         )
     folder = Path(f"{judgments.stem.replace(':', '-')}-results")
     systems = [StoredRun(str(path)) for path in api.given.run_paths(runs)]

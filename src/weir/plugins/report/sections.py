@@ -665,7 +665,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
     known = any(one.low is not None for one in whole.standings)
     lettered = any(one.letters for one in whole.standings)
     head = ["rank"] * ranked + ["system", "mean"] + ["95% interval"] * known + ["tie groups"] * lettered
-    lines: list[list[str | Cell]] = [head + ["better", "not separable", "worse"] * tested]
+    lines: list[list[str | Cell]] = [[*head, *["better", "not separable", "worse"] * tested]]
     for one in whole.standings:
         ends = "–" if one.low is None or one.high is None else f"{score(one.low)}–{score(one.high)}"
         counts = (
