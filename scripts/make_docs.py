@@ -474,6 +474,7 @@ def report_pictures(page: Path, docs: Path) -> None:
 APP_PAGES = {
     "start": ("/", 1160, ""),
     "query": ("/c/brook-facts/q/12?systems=bm25,minilm,rrf(bm25, minilm)", 1180, "j Enter"),
+    "judge": ("/c/brook-facts/q/12?systems=bm25,minilm,rrf(bm25, minilm)", 900, "e b"),
 }
 """Pictures of the local page: address, height in pixels, keys pressed before."""
 
@@ -486,9 +487,22 @@ def app_pictures(results: Path, docs: Path) -> None:
         return
     from playwright.sync_api import sync_playwright
 
-    command = [sys.executable, "-m", "weir", "open", str(results), "--port", "0", "--no-browser"]
     with (
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
+        tempfile.TemporaryDirectory() as place,  # pools lie beside the results
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "weir",
+                "open",
+                shutil.copytree(results, Path(place, results.name)),
+                "--port",
+                "0",
+                "--no-browser",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as server,
         sync_playwright() as playwright,
     ):
         assert server.stderr is not None
@@ -502,7 +516,8 @@ def app_pictures(results: Path, docs: Path) -> None:
             page.wait_for_load_state("networkidle")
             for key in keys.split():
                 page.keyboard.press(key)
-            page.wait_for_load_state("networkidle")
+                page.wait_for_timeout(1000)  # what a key asks for begins later than the key
+                page.wait_for_load_state("networkidle")
             page.screenshot(path=docs / f"app-{name}.jpg", type="jpeg", quality=70)
             page.close()
         browser.close()

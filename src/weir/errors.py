@@ -62,8 +62,8 @@ _PART = 3  # letters of a name that is suggested for its part
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return the known names that a mistyped one may mean, nearest first; case does not matter.
 
-    A name is near with a similarity of at least NEAR, the same letters in another order or one letter replaced
-    in a short name (k2 for k1), and if it is part of the known name.
+    A name is near with a similarity of at least NEAR or the same letters in another order; also with one letter
+    replaced in a short name (k2 for k1), and if it is part of the known name.
     """
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):

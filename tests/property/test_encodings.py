@@ -11,8 +11,10 @@ import pytest
 import weir
 from weir.errors import FormatError
 from weir.files.intents import read_intents
+from weir.files.journal_labels import is_journal
 from weir.files.label_files import read_labels
 from weir.files.parents import read_parents
+from weir.files.pickles import is_pickle
 from weir.files.query_files import read_groups
 from weir.files.runs import read_qrels, read_run
 from weir.plugins.labels.pools import open_sheet
@@ -148,3 +150,12 @@ def test_bytes_of_a_later_block_are_named_by_their_line(tmp_path):
     (tmp_path / "r.trec").write_bytes(rows.encode() + b"q Q0 d\xe9 1 1 t\n")
     with pytest.raises(FormatError, match=r"line 60001: found bytes that are not UTF-8 \(0xe9\)"):
         read_run(tmp_path / "r.trec")
+
+
+@pytest.mark.parametrize(
+    "written", [zipped, gzip.compress, lambda _: b"\x93NUMPY" + bytes(200), lambda _: b"%PDF-1.7"]
+)
+def test_whether_a_file_is_a_pickle_or_a_journal_is_told_of_any_kind_of_file(tmp_path, written):
+    path = tmp_path / "archive"
+    path.write_bytes(written(b"text"))
+    assert (is_pickle(path), is_journal(path)) == (False, False)

@@ -423,13 +423,61 @@ def test_labels_of_systems_stand_in_an_address(labels):
     assert (_split(text) if isinstance(text, str) else text) == labels
 
 
-def test_files_in_place_of_a_folder_are_told_with_what_makes_one(tmp_path, capsys):
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("q1,d1,2.0\n")
-    for files in (["a.csv"], ["a.csv", "b.csv"]):
-        assert main(["open", *(str(tmp_path / one) for one in files), "--no-browser"]) == 2
-        [line] = capsys.readouterr().err.strip().splitlines()
-        assert f"-s 'run(\"{tmp_path / files[-1]}\")' -o results/" in line
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["judged.csv"], "expected a results folder, or judgments and one or more files of rankings"),
+        (["made", "a.csv"], "found the results folder made and 1 more"),
+        (["made", "-m", "RR"], "found measures without files of rankings"),
+        (["judged.csv", "none.csv"], "none.csv: found no such file"),
+    ],
+)
+def test_what_is_no_folder_and_no_judgments_with_runs_is_told(tmp_path, monkeypatch, capsys, given, told):
+    monkeypatch.chdir(tmp_path)
+    Path("judged.csv").write_text("query,document,grade\nq1,d1,1\n")
+    Path("a.csv").write_text("query,document,score\nq1,d1,2.0\n")
+    weir.benchmark("brook-facts", "bm25", "RR", out="made")
+    capsys.readouterr()
+    assert main(["open", *given, "--no-browser"]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert told in line
+
+
+def test_judgments_and_runs_open_as_their_results_and_nothing_else_is_written(tmp_path):
+    """Files as `weir compare` takes them; the folder lies where the command runs, and other results are let be."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (tmp_path / "judged.csv").write_text("query,document,grade\nboots,p1,2\nboots,p3,0\nusb c,p9,1\n")
+    (tmp_path / "before.csv").write_text("query,document,score\nboots,p3,7.1\nboots,p1,6.0\nusb c,p9,8.5\n")
+    (tmp_path / "after.trec").write_text("boots Q0 p1 1 7.3 after\n")
+    command = [
+        sys.executable,
+        "-m",
+        "weir",
+        "open",
+        "../judged.csv",
+        "../before.csv",
+        "../after.trec",
+        "-m",
+        "RR",
+    ]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--no-browser"], stderr=subprocess.PIPE, text=True, cwd=folder
+    ) as server:
+        try:
+            said = [line for line in iter(server.stderr.readline, "Ctrl-C ends it\n") if line]
+            assert "results: judged-results\n" in said
+            place = said[-1].split()[-1]
+            visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            visitor.open(place).read()
+            shown = json.load(visitor.open(place.replace("/?", "/c/judged.json?")))
+            assert "before" in json.dumps(shown)
+            assert "usb c" in json.dumps(shown)
+        finally:
+            server.kill()
+    assert {path.name for path in folder.iterdir()} == {"judged-results"}
+    means = {row.system: row.mean for row in weir.results(folder / "judged-results") if row.measure == "RR"}
+    assert means == {'run("../before.csv")': 0.75, 'run("../after.trec")': 0.5}
 
 
 def test_the_command_serves_and_ends_when_told_also_in_the_middle_of_work(results):

@@ -595,7 +595,7 @@ def test_processes_that_begin_together_keep_the_same_probe(place: Place):
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: place.load(), range(3)))
     assert place.manners.sent() == [PROBE]
-    assert len({loaded.probe.fingerprint for loaded in found}) == 1
+    assert len({loaded.probe.revision for loaded in found}) == 1
 
 
 def test_a_providers_usual_key_goes_to_its_own_address_only(place: Place, monkeypatch):
@@ -616,7 +616,7 @@ def test_the_identity_holds_the_model_its_dimension_and_the_probe_and_does_not_c
     loaded.encode(texts(3))
     assert loaded.identity() == before == place.load("cohere:m", document_prompt="d: ").identity()
     assert before == {
-        "model": "cohere:m", "base": place.url + "/v2", "revision": loaded.probe.fingerprint, "dimensions": 8,
+        "model": "cohere:m", "base": place.url + "/v2", "revision": loaded.probe.revision, "dimensions": 8,
         "similarity": "dot", "normalised": False, "query": "{text}", "document": "d: {text}", "max_length": None,
         "document type": "search_document", "query type": "search_query",
     }  # fmt: skip

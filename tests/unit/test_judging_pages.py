@@ -955,6 +955,13 @@ def test_run_files_are_judged_where_their_documents_are(files):
     made = whole.post("/judge", data=sent)
     assert made.status_code == 303, made.text
     assert "Judge the 3 unjudged documents" in whole.get("/c/shop/q/q1").text
+    place = made.headers["location"]
+    pair = whole.get(f"{place}.json").json()["pair"]
+    given = {"csrf": csrf_of("o" * 32), "number": pair["number"], "key": pair["key"], "grade": 1}
+    whole.post(f"{place}/answer", data=given)
+    told = whole.get(f"{place}/changed.json").json()["systems"]
+    start = whole.get("/index.json").json()["systems"]
+    assert sorted(told, key=str) == sorted(start, key=str)  # the marks and names that they have elsewhere
     rooms.close()
 
 
@@ -964,6 +971,7 @@ def test_without_documents_nothing_is_offered_that_cannot_be_done(files):
     assert "Make a pool" not in listed
     assert 'action="/judge' not in shown
     assert "judgments without documents" in shown
+    assert "judgments without documents" in listed
     tried = bare.get("/try.json?collection=judged&query=q").json()
     assert {column["failure"] for column in tried["columns"]} == {NO_SEARCH}
     funnel = bare.get("/c/judged/questions/funnel.json").json()

@@ -71,7 +71,7 @@ def test_counts_beyond_sixteen_bits():
 def test_an_empty_collection():
     fptr, fterm, ftf = ForwardBuilder().finish()
     none = np.zeros(0, np.float32)
-    ptr, doc, impact = invert(fptr, fterm, ftf, np.zeros(0, np.int32), none, none)
+    ptr, doc, impact = invert((fptr, fterm, ftf), np.zeros(0, np.int32), (none, none))
     index = Impacts(0, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 0))
     count, docs, _ = search(index, np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32), 3)
     assert count.tolist() == [0]
@@ -122,7 +122,7 @@ def test_inversion_matches_a_loop(formula):
     order = rng.permutation(37).astype(np.int32)
     weight = rng.random(41).astype(np.float32)
     norm = (rng.random(37) + 0.5).astype(np.float32)
-    ptr, doc, impact = invert(fptr, fterm, ftf, order, weight, norm, formula)
+    ptr, doc, impact = invert((fptr, fterm, ftf), order, (weight, norm), formula)
     one = np.float32(1)
     counted = [collections.Counter(docs[d]) for d in order]
     assert document_frequencies(fterm, 41).tolist() == [sum(t in c for c in counted) for t in range(41)]
@@ -143,7 +143,7 @@ def test_inversion_writes_where_it_is_told():
     (fptr, fterm, ftf), _ = forward([[0, 1], [1]], 2)
     out = np.empty(3, np.int32), np.empty(3, np.float32)
     ones = np.ones(2, np.float32)
-    _, doc, impact = invert(fptr, fterm, ftf, np.array([1, 0], np.int32), ones, ones, out=out)
+    _, doc, impact = invert((fptr, fterm, ftf), np.array([1, 0], np.int32), (ones, ones), out=out)
     assert doc is out[0]
     assert impact is out[1]
     assert doc.tolist() == [1, 0, 1]
@@ -153,9 +153,9 @@ def test_inversion_refuses_contradictory_arrays():
     (fptr, fterm, ftf), _ = forward([[0], [1]], 2)
     ones, order = np.ones(2, np.float32), np.arange(2, dtype=np.int32)
     with pytest.raises(BadValue):
-        invert(fptr, fterm, ftf, order, ones, np.ones(3, np.float32))
+        invert((fptr, fterm, ftf), order, (ones, np.ones(3, np.float32)))
     with pytest.raises(BadValue):
-        invert(fptr, fterm, ftf, order, ones, ones, formula=9)
+        invert((fptr, fterm, ftf), order, (ones, ones), formula=9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 47, 48, 49, 1000, 5000])

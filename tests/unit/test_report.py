@@ -834,7 +834,10 @@ def test_a_measure_without_a_direction_has_no_verdicts_anywhere(tmp_path):
     for measure, board in boards:
         assert ("weir-icon" in board) == (measure == "nDCG@10")
         assert ("weir-against" in board or "detectable" in board) == (measure == "nDCG@10")
-    assert by_name["leaderboard"].tables[1].header == ("system", "mean", "95% interval")
+    assert by_name["leaderboard"].tables[1].header == (
+        "system",
+        "mean",
+    )  # of two collections, without an interval
     assert by_name["collections"].charts[1].verdicts == ()
 
 

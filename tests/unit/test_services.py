@@ -54,7 +54,7 @@ def test_answers_are_found_by_another_process_and_read_by_any_tool(home):
             store.add(KEYS[n], {"answer": f"ü{n}\n\udc80"})
         assert (KEYS[1] in store, KEYS[3] in store, len(store)) == (True, False, 3)
     with answer_store("echo", ABOUT) as store:
-        assert [store.get(KEYS[n]) for n in (2, 3)] == [{"answer": "ü2\n\udc80"}, None]
+        assert [store.answer(KEYS[n]) for n in (2, 3)] == [{"answer": "ü2\n\udc80"}, None]
     lines = [json.loads(line) for line in the_file(home).read_text(encoding="utf-8").splitlines()]
     assert [line["value"]["answer"] for line in lines] == [f"ü{n}\n\udc80" for n in range(3)]
     assert json.loads(the_file(home).with_name("about.json").read_text(encoding="utf-8")) == ABOUT
@@ -70,12 +70,12 @@ def test_half_a_line_is_cut_off_and_a_damaged_one_forgotten(home):
     with ExitStack() as stack:
         with pytest.warns(StoreWarning, match="an answer is damaged and is asked for again"):
             store = stack.enter_context(answer_store("echo", ABOUT))
-        assert [store.get(KEYS[n]) for n in range(4)] == [0, None, 2, None]
+        assert [store.answer(KEYS[n]) for n in range(4)] == [0, None, 2, None]
         store.add(KEYS[1], "again")
         path.write_bytes(path.read_bytes().replace(b":2}", b":9}"))
         with pytest.raises(StoreError, match="is damaged; ask again"):
-            store.get(KEYS[2])
-        assert store.get(KEYS[1]) == "again"
+            store.answer(KEYS[2])
+        assert store.answer(KEYS[1]) == "again"
 
 
 def test_many_answers_keep_their_places_however_they_are_sorted(home, monkeypatch):
@@ -83,16 +83,16 @@ def test_many_answers_keep_their_places_however_they_are_sorted(home, monkeypatc
     with answer_store("echo", ABOUT) as store:
         for n, key in enumerate(KEYS):
             store.add(key, n)
-        assert [store.get(KEYS[n]) for n in (0, 255, 256, 699)] == [0, 255, 256, 699]
+        assert [store.answer(KEYS[n]) for n in (0, 255, 256, 699)] == [0, 255, 256, 699]
     with answer_store("echo", ABOUT) as store:
         assert len(store) == len(KEYS)
-        assert all(store.get(KEYS[n]) == n for n in range(len(KEYS)))
+        assert all(store.answer(KEYS[n]) == n for n in range(len(KEYS)))
 
 
 def test_what_declares_no_version_leaves_nothing_behind(home):
     with answer_store("echo", {"session": "f00"}) as store:
         store.add(KEYS[0], "here")
-        assert store.get(KEYS[0]) == "here"
+        assert store.answer(KEYS[0]) == "here"
     assert not (home / "answers").exists()
 
 
@@ -111,7 +111,7 @@ def test_a_full_disk_is_one_line_and_the_file_stays_whole(home):
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "cannot write" in said
     with answer_store("echo", ABOUT) as store:
-        assert [store.get(KEYS[n]) for n in range(3)] == ["kept", None, "too"]
+        assert [store.answer(KEYS[n]) for n in range(3)] == ["kept", None, "too"]
 
 
 def requests(count: int) -> Iterator[Request]:
@@ -158,7 +158,7 @@ def test_every_answer_is_counted_once_and_the_second_time_only_failures_are_aske
     assert (again.answered, again.stored, again.failed) == (0, 35, 5)
     assert sorted(SENT) == [7, 15, 23, 31, 39]
     with answer_store("echo", ABOUT) as store:
-        kept = store.get(KEYS[5])
+        kept = store.answer(KEYS[5])
     assert kept == {"asked": {"n": 5}, "answer": 5, "ms": 4.0, "at": 12, "time": kept["time"]}
 
 

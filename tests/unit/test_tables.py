@@ -19,6 +19,7 @@ from tests.unit.test_cli import refused
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.tables import table_of
 from weir.errors import BadRanking, BadValue, FormatError, LossWarning, MissingExtra, WeirError
 from weir.files import frames, tables
 from weir.files import text_files as packed
@@ -466,3 +467,14 @@ def test_columns_that_are_not_read_are_named(tmp_path, name, kind, number):
         pq.write_table(table, path) if name.endswith("parquet") else feather.write_feather(table, path)
     with pytest.warns(LossWarning, match=rf"{name}: not read: 2 columns, title, Annotator$"):
         (read_run if kind == "run" else read_qrels)(path)
+
+
+def test_numbers_of_html_have_the_signs_of_charts_and_texts_keep_theirs():
+    table = table_of(
+        [["query", "difference"], ["q-1 -2", "-0.0374"], ["q2", "+0.5000 [-0.1000, +0.9000]"]], right=1
+    )
+    html = table.html()
+    assert "−0.0374" in html
+    assert "[−0.1000, +0.9000]" in html
+    assert "q-1 -2" in html
+    assert "-0.0374" in table.csv()

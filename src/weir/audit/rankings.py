@@ -50,8 +50,8 @@ def ranking_hashes(run: Run) -> dict[str, int]:
 def same_rankings(subject: Subject) -> Iterator[Finding]:
     """Systems whose first ten documents are the same, in the same order, for half of the queries or more.
 
-    Causes: a re-ranking that failed and kept the order of its first stage, one run file under two names, or a
-    step that changes nothing on this collection, such as feedback that adds no term.
+    Causes: a re-ranking that failed and kept the order of its first stage; one run file under two names; a step
+    that changes nothing on this collection, such as feedback that adds no term.
     """
     hashes = {name: ranking_hashes(run) for name, run in subject.runs.items()}
     for one, other in combinations(hashes, 2):

@@ -757,13 +757,14 @@ def _labels_of(chart: Intervals, width: float, look: Look) -> _Labels:
     marked = all(panel.system is None for panel in chart.panels)  # then rows are systems, each with its mark
     whole = chart.whole or chart
     most = 0.5 if len(whole.panels) == 1 and width > 400 else 0.4
+    most *= width >= 400 or not chart.ends  # numbers at both ends leave no room beside names on a telephone
     return _labels(chart.rows, whole.rows, marked, width, look, most)
 
 
 def _beside(chart: Intervals, width: float, look: Look) -> int:
     chart = chart.whole or chart
     room = width - _labels_of(chart, width, look).left
-    beside = max(1, min(len(chart.panels), int(room // (216 + 12 * chart.ends))))
+    beside = max(1, min(len(chart.panels), int(room // (216 + 34 * chart.ends))))
     return math.ceil(len(chart.panels) / -(-len(chart.panels) // beside)) if chart.panels else 1
 
 
@@ -994,7 +995,7 @@ def _point_labels(
         else:
             listed.append(one.name)
             name, points = str(len(listed)), 11.0
-        wide = look.width(name, points) * 1.08 + 2
+        wide = look.width(name, points) * 1.15 + 2  # bold is wider
         box = _place(x, y, wide, taken, lines, (left, top - 8, width, bottom + 2), 400 if named_here else 60)
         taken.append(box)
         to_x, to_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from unicodedata import category, east_asian_width
 
 from weir.core.colours import ANY_PAGE, INKS, STYLES
-from weir.core.rounding import counted
+from weir.core.rounding import counted, typeset
 from weir.errors import UnknownName, printable, printable_text
 
 SIGNS = {"better": "▲", "worse": "▼"}
@@ -439,6 +439,8 @@ def _latex(cell: Cell, number: bool) -> str:
 
 
 def _html(cell: Cell, number: bool, wide: bool) -> str:
+    if number:  # signs as charts have them
+        cell = replace(cell, text=typeset(cell.text), more=typeset(cell.more))
     text = f"<bdi>{html_escaped(cell.text)}</bdi>"
     if cell.best:  # by an element too: a notebook that is not trusted drops style sheets
         text = f"<b>{text}</b>"

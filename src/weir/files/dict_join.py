@@ -138,13 +138,8 @@ def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float
 
     grade = grade_column(number)
     query_of_row = np.arange(len(judgments)).repeat(ideal_ptr[1:] - ideal_ptr[:-1])
-    looked_up = [
-        map(answer.get, row, repeat(math.nan))
-        for answer, row in zip(answers, judgments.values(), strict=True)
-    ]
-    judged_key = -np.fromiter(chain.from_iterable(looked_up), np.float64, len(number))
-    row = (~np.isnan(judged_key)).nonzero()[0]
-    query, judged_key = query_of_row[row], judged_key[row]
+    row, judged_key = _looked_up(judgments, answers, len(number))
+    query = query_of_row[row]
     hits = row.searchsorted(ideal_ptr).tolist()
     start_of_row = np.array(starts)[query]
 
@@ -188,6 +183,17 @@ def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float
         judgments=_Given(judgments, number, ideal_cuts),
         tied_end=_of_judged_queries(judgments, rankings, tied_at_end(ptr, groups)),
     )
+
+
+def _looked_up(judgments: Rows, answers: list[Row], count: int) -> tuple[Int64, Float64]:
+    """Return the judgments, of `count`, whose documents were returned, and minus the score of each."""
+    scores = (
+        map(answer.get, row, repeat(math.nan))
+        for answer, row in zip(answers, judgments.values(), strict=True)
+    )
+    key = -np.fromiter(chain.from_iterable(scores), np.float64, count)
+    row = (~np.isnan(key)).nonzero()[0]
+    return row, key[row]
 
 
 def _of_judged_queries(judgments: Rows, rankings: Rows, values: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.core.qrels import Origins, Qrels
 from weir.errors import BadValue, FormatError, RankingWarning, user_level
-from weir.files.text_files import JOURNAL_HEAD, read_bytes
+from weir.files.text_files import JOURNAL_HEAD, first_bytes
 
 APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
 """The application id in SQLite's header that marks a journal, and the version of its tables and views."""
@@ -21,7 +21,7 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 def is_journal(path: Path, head: bytes | None = None) -> bool:
     """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes."""
     if head is None:
-        head = read_bytes(path, 128) if path.is_file() else b""
+        head = first_bytes(path, 128) if path.is_file() else b""
     return JOURNAL_HEAD.match(head) is not None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from weir.core.strings import first_repeated
 from weir.errors import FormatError
-from weir.files.text_files import is_pipe, read_bytes, unpacked_name
+from weir.files.text_files import first_bytes, is_pipe, unpacked_name
 from weir.settings import PICKLE_BYTES
 
 # NumPy's numbers and texts in a pickle, decoded from their bytes; NumPy's own constructors are never called.
@@ -215,7 +215,7 @@ def is_pickle(path: Path) -> bool:
     if unpacked_name(path).lower().endswith(PICKLE_SUFFIXES):
         return True
     # A pipe can be read only once.
-    return not is_pipe(path) and read_bytes(path, 2).startswith(PICKLE_MAGIC)
+    return not is_pipe(path) and first_bytes(path, 2).startswith(PICKLE_MAGIC)
 
 
 def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
@@ -226,7 +226,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401  a pickle holds anything
     """
     import pickletools  # takes instructions apart and runs none
 
-    data = read_bytes(path, PICKLE_BYTES + 1)
+    data = first_bytes(path, PICKLE_BYTES + 1)
     if len(data) > PICKLE_BYTES:
         raise FormatError(path, f"a pickle of more than {PICKLE_BYTES:,} bytes", "a smaller one, or JSON")
     machine = _Machine()

@@ -106,8 +106,8 @@ def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
     Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the line,
-    for another file, a row with other cells than the header, a value that is no number or is given twice, several
-    datasets, and queries that not all systems and measures have.
+    for another file, a row with other cells than the header, and a value that is no number or is given twice; also
+    for several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]

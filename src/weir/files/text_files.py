@@ -306,15 +306,29 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
             raise joined_files(path, data.count(b"\n", 0, at) + 1)
         return data
     with open_bytes(path) as file:
-        try:
-            pieces, length = [], 0
-            # An unpacker may give less than it is asked for.
-            while length != size and (piece := file.read(size - length)):
-                pieces.append(piece)
-                length += len(piece)
-            return b"".join(pieces).removeprefix(BOM)
-        except DAMAGE as error:
-            raise damaged(path, error) from error
+        return _first(file, path, size).removeprefix(BOM)
+
+
+def first_bytes(path: Path, size: int) -> bytes:
+    """Return a file's first decompressed bytes, whatever kind of file it is.
+
+    Raises FormatError if it cannot be read.
+    """
+    with _opened(path) as file:
+        return _first(file, path, size)
+
+
+def _first(file: BinaryIO, path: Path, size: int) -> bytes:
+    pieces, length = list[bytes](), 0
+    try:
+        while length != size and (
+            piece := file.read(size - length)
+        ):  # an unpacker may give less than asked for
+            pieces.append(piece)
+            length += len(piece)
+    except DAMAGE as error:
+        raise damaged(path, error) from error
+    return b"".join(pieces)
 
 
 def _whole(path: Path) -> bytes:

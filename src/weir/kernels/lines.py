@@ -319,8 +319,8 @@ def scan_lines(
 ) -> tuple[int, int, int, int, int, bool]:
     """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
 
-    Returns (rows, segments, scores left to the general parser, TREC lines that end otherwise after the score
-    than the row before, offset of the first bad line or -1, whether a quoted cell needs the general parser).
+    Returns (rows, segments, scores left to the general parser, TREC lines with another end than the row before,
+    offset of the first bad line or -1, True if a quoted cell needs the general parser).
 
     edge: int64[2 * cells + 1], scratch, zero at first.
     """

@@ -454,9 +454,9 @@ def as_encoder(
     """Return a Python object or function wrapped as an encoder.
 
     model: a function of texts, or an object with encode, with encode_query and encode_document, or with
-        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. As in BEIR,
-        encode_corpus gets dicts with title and text, and both BEIR methods get batch_size=128 if they take
-        it.
+        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d].
+        BEIR's encode_corpus gets dicts with title and text, and both its methods get batch_size=128 if they
+        take it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
     name: its printed name, by default the name of its checkpoint, class or function.
     version: identifies it for stored results. Without one, vectors are computed again in each process.

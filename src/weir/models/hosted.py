@@ -322,7 +322,7 @@ class ServiceProbe:
     """Distance of today's response; None if not measured yet."""
 
     @property
-    def fingerprint(self) -> str:
+    def revision(self) -> str:
         """A hash of the numbers, for names of stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
@@ -527,7 +527,7 @@ class LoadedHosted:
         identity: dict[str, object] = {
             "model": encoder.model,
             "base": encoder.address,
-            "revision": self.probe.fingerprint,
+            "revision": self.probe.revision,
             "dimensions": self.dimensions,
             "similarity": encoder.similarity,
             "normalised": encoder.similarity == "cosine",

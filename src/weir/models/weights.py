@@ -144,11 +144,11 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
         words=state["embeddings.word_embeddings.weight"],
         positions=state["embeddings.position_embeddings.weight"],
         offset=int(config.get("pad_token_id", 1)) + 1 if shifted else 0,
-        segments=state.get("embeddings.token_type_embeddings.weight"),
+        segments=state.tensor("embeddings.token_type_embeddings.weight"),
         norm=state["embeddings.LayerNorm.weight"],
         norm_bias=state["embeddings.LayerNorm.bias"],
-        project=state.get("embeddings_project.weight"),
-        project_bias=state.get("embeddings_project.bias"),
+        project=state.tensor("embeddings_project.weight"),
+        project_bias=state.tensor("embeddings_project.bias"),
     )
     count, heads = (int(config[n]) for n in names.dims)
     layers = []
@@ -172,7 +172,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
         heads=heads,
         eps=float(config.get("layer_norm_eps", 1e-12)),
         approximate=ACTIVATIONS[activation],
-        relative=state.get("encoder.relative_attention_bias.weight"),
+        relative=state.tensor("encoder.relative_attention_bias.weight"),
     )
 
 
@@ -234,7 +234,7 @@ class ModelState:
         }
         self._names = sorted(self._tensors, key=len)
 
-    def get(self, *names: str) -> Array | None:
+    def tensor(self, *names: str) -> Array | None:
         """Return the tensor of the first name that exists, by its shortest full name; None without any."""
         for name in names:
             inner = f".{name}"
@@ -244,9 +244,9 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """Return a tensor as `get`; raises StoreError if it is missing."""
+        """Return a tensor as `tensor`; raises StoreError if it is missing."""
         names = (names,) if isinstance(names, str) else names
-        tensor = self.get(*names)
+        tensor = self.tensor(*names)
         if tensor is None:
             raise StoreError(f"{self._folder}: the weights have no '{names[0]}'")
         return tensor

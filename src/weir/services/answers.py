@@ -183,7 +183,7 @@ class AnswerStore:
         with self._turn:
             return self._places.find(key) >= 0
 
-    def get(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
+    def answer(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
         """Return the value of a key, None if there is none; raises StoreError if it is damaged."""
         with self._turn:
             at = self._places.find(key)

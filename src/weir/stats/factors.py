@@ -71,7 +71,7 @@ class FactorialDesign:
 
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
-        """(factors, levels, weights) of the main effects, factor by factor, then the interactions of every two factors.
+        """(factors, levels, weights) of each main effect, factor by factor, then of each interaction of two factors.
 
         Factors and levels are numbers, two of each for an interaction. Weights of systems in a difference of means:
         float64[systems]; the sum is 0, the positive weights sum to 1 or more.

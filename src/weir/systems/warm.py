@@ -19,6 +19,7 @@ from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import (
     LUCENE,
     VALUE,
+    TermWeights,
     added_up,
     append_lists,
     by_block,
@@ -103,10 +104,10 @@ def _index_in_memory() -> None:
 def _index_on_disk() -> None:
     one, value = np.ones(1, np.int32), np.ones(1, np.float32)
     by_block(np.array([0, 1]), one, one, np.zeros(1, np.int32), 1)
-    invert(np.array([0, 1]), np.zeros(1, np.int32), value, np.zeros(1, np.int32), value, value, VALUE)
+    invert((np.array([0, 1]), np.zeros(1, np.int32), value), np.zeros(1, np.int32), (value, value), VALUE)
     out = np.zeros(1, np.int32), np.zeros(1, np.float32)
     for some in (value, one.astype(np.uint16)):
-        append_lists(one, np.zeros(1, np.int64), out[0], some, 0, value, value, LUCENE, *out)
+        append_lists(one, np.zeros(1, np.int64), out[0], some, 0, TermWeights(value, value, LUCENE), *out)
 
 
 def _search(bounds: BlockBounds | None = None, columns: ByteBounds | None = None) -> None:

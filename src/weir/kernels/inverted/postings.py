@@ -2,16 +2,16 @@
 
 Arrays of an impact index of V terms, N documents, P postings:
 
-    ptr     int64[V + 1]   offsets of each term's postings
-    doc     int32[P]       internal document numbers, ascending within a term
-    impact  float32[P]     score that one occurrence of the term in a query adds
+    ptr     int64[V + 1]   offsets of each term's postings.
+    doc     int32[P]       internal document numbers, ascending within a term.
+    impact  float32[P]     score that one occurrence of the term in a query adds.
 
 Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their documents.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,30 @@ Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
 
+Pairs: TypeAlias = tuple[Int64, Int32, Counts]
+"""Documents as pairs of a term and its count or weight: ptr int64[N + 1], term int32, count."""
+
+
+class TermPairs(NamedTuple):
+    """`Pairs`, for kernels."""
+
+    ptr: Int64
+    term: Int32
+    count: Counts
+
+
+class TermWeights(NamedTuple):
+    """The factors of an impact beside a count, and its formula."""
+
+    weight: Float32
+    """float32[V], idf of each term with its factors."""
+    norm: Float32
+    """float32[N] by internal number: inverse norms for LUCENE, k1 * ((1 - b) + b * length / average) for RATIO."""
+    formula: int
+
+
 LUCENE, RATIO, VALUE = 0, 1, 2
-"""Formulas of `invert`: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
+"""Formulas of impacts: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
 
 _EXACT_CODES = 24
 """Lengths below this have their own code; of longer ones three bits after the leading one are kept."""
@@ -162,7 +184,7 @@ class ForwardBuilder:
         self._ptr.append(ends)
         return lengths
 
-    def finish(self) -> tuple[Int64, Int32, NDArray[Any]]:
+    def finish(self) -> Pairs:
         """Return (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]), the pairs of all documents,
         and drop them."""
         self._term.resize(self._used, refcheck=False)
@@ -262,17 +284,10 @@ def _impact(formula: int, weight: np.float32, count: Any, scale: np.float32) -> 
 
 @jit
 def _invert(
-    fptr: Int64,
-    fterm: Int32,
-    ftf: Counts,
-    order: Int32,
-    weight: Float32,
-    norm: Float32,
-    formula: int,
-    cursor: Int64,
-    doc: Int32,
-    impact: Float32,
+    pairs: TermPairs, order: Int32, weights: TermWeights, cursor: Int64, doc: Int32, impact: Float32
 ) -> None:
+    fptr, fterm, ftf = pairs
+    weight, norm, formula = weights
     for i in range(len(order)):
         source = order[i]
         scale = norm[i]
@@ -285,32 +300,30 @@ def _invert(
 
 
 def invert(
-    fptr: Int64,  # forward index in corpus order (`ForwardBuilder.finish`)
-    fterm: Int32,
-    ftf: NDArray[Any],
-    order: Int32,  # int32[N], document of each internal number
-    weight: Float32,  # float32[V] (idf, factors folded in)
-    norm: Float32,  # float32[N] by INTERNAL number: inverse norms for LUCENE, k1*((1-b)+b*length/average) for RATIO
+    pairs: Pairs,
+    order: Int32,
+    weights: tuple[Float32, Float32],
     formula: int = LUCENE,
-    out: tuple[Int32, Float32] | None = None,  # arrays to write to, such as memory-mapped ones
+    out: tuple[Int32, Float32] | None = None,
 ) -> tuple[Int64, Int32, Float32]:
     """Return postings with impacts, (ptr int64[V+1], doc int32[P], impact float32[P]), from documents' terms.
 
-    fptr, fterm, ftf: the pairs of each document, as `ForwardBuilder.finish` returns them.
+    pairs: in corpus order, as `ForwardBuilder.finish` returns them.
     order: int32[N], document of each internal number.
-    weight: float32[V], idf of each term.
-    norm: float32[N], inverse norm of each document.
+    weights: weight and norm of `TermWeights`.
+    out: arrays to write to, such as memory-mapped ones.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
     """
     if formula not in (LUCENE, RATIO, VALUE):
         raise BadValue(f"no impact formula {formula}")
+    (fptr, fterm, ftf), (weight, norm) = pairs, weights
     if len(order) != len(norm) or len(order) > len(fptr) - 1 or len(fterm) != len(ftf):
         raise BadValue("invert: order and norm are per document, fterm and ftf per pair")
     ptr = np.zeros(len(weight) + 1, np.int64)
     np.cumsum(document_frequencies(fterm, len(weight)), out=ptr[1:])
     doc, impact = out if out is not None else (np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32))
-    _invert(fptr, fterm, ftf, order, weight, norm, formula, ptr[:-1].copy(), doc, impact)
+    _invert(TermPairs(*pairs), order, TermWeights(*weights, formula), ptr[:-1].copy(), doc, impact)
     return ptr, doc, impact
 
 
@@ -367,13 +380,12 @@ def append_lists(
     doc: Int32,
     value: Counts,  # counts or weights
     at: int,
-    weight: Float32,
-    norm: Float32,  # float32[N] by internal number
-    formula: int,
+    weights: TermWeights,
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
     """Append a block's lists, with impacts, to earlier blocks; return the start of the next block in `doc`."""
+    weight, norm, formula = weights
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]
         for _ in range(sizes[t]):

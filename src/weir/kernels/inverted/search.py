@@ -1,7 +1,7 @@
 """Exact top-k over an impact index, whose layout postings.py describes.
 
     index = Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
-    count, doc, score = search(index, qptr, qterm, qweight, k, threads=1)
+    count, doc, score = search(index, qptr, qterm, qweight, k, threads=1).
 
 A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal number
 ascending; only scores above 0 are returned. Terms outside 0..V-1 and weights of 0 are ignored; a repeated term counts

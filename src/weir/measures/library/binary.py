@@ -132,9 +132,9 @@ def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1
 
 
 def _curve(j: Judged, k: int | None, rel: float) -> tuple[Int64, Int32, Int64, Float64]:
-    """Return relevant documents of each query, then of each one found its query, place among these, and precision.
+    """Return (relevant documents of each query, then for each one found: its query, its place, the precision there).
 
-    The maximum of precision is always at one of these.
+    The maximum of precision is always at a relevant document found.
     """
     rows = j.found(k, rel)
     found = place_in_query(j.query[rows]) + 1

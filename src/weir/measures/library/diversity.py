@@ -90,8 +90,8 @@ def NRBP(
 ) -> Float64:
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
-    (1 - (1 - alpha) beta) times the sum of (1 - alpha)^s beta^(rank - 1) over the intents that each document
-    serves, s documents above serving it too, divided by the number of intents.
+    The sum of (1 - alpha)^s beta^(rank - 1) over documents and the intents that each serves, times 1 - (1 - alpha)
+    beta, divided by the number of intents; s documents above serve the intent too.
     alpha: loss by repetition, 0 to 1.
     beta: probability of going on to the next rank.
 

@@ -129,9 +129,9 @@ def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 def Q(j: Judged, *, k: int | None = None, beta: float = 1.0, gain: str = "linear") -> Float64:
     """Q-measure: average precision whose precision is blended with the gain so far.
 
-    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*), with c such documents and gain g so
-    far, and g* the largest gain of i documents; the sum is divided by all documents of a grade above 0, even if
-    they are more than k.
+    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain g so far; g*
+    the largest gain of i documents. The sum is divided by all documents of a grade above 0, even if they are more
+    than k.
     beta: weight of gains, 0 to 1000; 0 gives AP.
     gain: "linear" or "exp", as in DCG.
 

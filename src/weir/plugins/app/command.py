@@ -6,15 +6,20 @@ from pathlib import Path
 
 import click
 
-from weir.cli.options import NAME, PATH
+import weir
+from weir import api
+from weir.cli.options import NAME, PATH, Given, options
 from weir.cli.terminal import say
+from weir.errors import BadValue, require
+from weir.systems.stored_run import StoredRun
 
 PORT = 4747
 
 
 @click.command("open")
 @click.argument("folder", type=PATH, default=Path("results"))
-@click.argument("files", type=PATH, nargs=-1, metavar="")
+@click.argument("runs", type=PATH, nargs=-1)
+@options("weir.api.benchmark.benchmark", "measures", measures={"help": "Of RUNS: a measure; repeatable."})
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Listen here; another than loopback needs --token."
 )
@@ -40,7 +45,8 @@ PORT = 4747
 @click.option("--no-browser", is_flag=True, help="Print the address alone.")
 def command(
     folder: Path,
-    files: tuple[Path, ...],
+    runs: tuple[Path, ...],
+    given: Given,
     host: str,
     port: int | None,
     token: str,
@@ -58,17 +64,21 @@ def command(
     pools that people judge from its pages lie in a folder beside it, whose name ends in -judging. A folder of
     weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
     judgments.sqlite, which weir eval and weir labels read.
-    """
-    from weir.errors import BadValue, require
 
-    if files or folder.is_file():
-        ranking = files[-1] if files else folder
-        raise BadValue(
-            f"weir open takes one folder, and was given {', '.join(map(str, (folder, *files)))}; rankings in files "
-            f"become a results folder by: weir run -d JUDGMENTS -s 'run(\"{ranking}\")' -o results/"
-        )
+    With RUNS, rankings in files, FOLDER is their judgments, a file or a collection with texts: before it opens,
+    weir run makes their results in a folder here, named after the judgments and ending in -results.
+    """
     for module in ("jinja2", "markdown_it", "starlette", "uvicorn"):
         require(module, "app")
+    if runs:
+        folder = _results(folder, runs, given)
+    elif given:
+        raise BadValue("found measures without files of rankings; a results folder has its own")
+    elif folder.is_file():
+        raise BadValue(
+            f"found {folder} alone; expected a results folder, or judgments and one or more files of rankings, such as "
+            f"{folder} after.csv"
+        )
     from weir.plugins.app.serving import serve
 
     serve(
@@ -83,3 +93,17 @@ def command(
         suggestions,
         say,
     )
+
+
+def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:
+    """Return the results folder of files of rankings, made in the current folder."""
+    if api.given.is_results_folder(judgments):
+        raise BadValue(
+            f"found the results folder {judgments} and {len(runs)} more; expected one, or judgments and files of "
+            "rankings"
+        )
+    folder = Path(f"{judgments.stem.replace(':', '-')}-results")
+    systems = [StoredRun(str(path)) for path in api.given.run_paths(runs)]
+    weir.benchmark(judgments, systems, out=folder, **given)
+    say(f"results: {folder}")
+    return folder

@@ -105,6 +105,8 @@ class Queries:
     filters: tuple[Filter, ...]
     slices: tuple[Filter, ...]
     """Groups of queries, as the audit makes them."""
+    here: bool
+    """True if the judgments are on this machine."""
     readable: bool
     """True if the documents are on this machine."""
     looking: bool
@@ -358,7 +360,8 @@ class Listed:
         of_all = comparison[0] if comparison is not None else None
         measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
         shown = np.array(rows, np.int64)
-        texts = query_texts(results.dataset(self.collection), compared.queries.take(shown))
+        dataset = results.dataset(self.collection)
+        texts = query_texts(dataset, compared.queries.take(shown))
         return Queries(
             self.collection,
             self.measure,
@@ -374,6 +377,7 @@ class Listed:
             self.find,
             self.counts,
             self.slices,
+            dataset is not None,
             results.readable(self.collection),
             self.looked is None,
             float(np.fmax.reduce(np.abs(compared.difference), initial=0.0)),

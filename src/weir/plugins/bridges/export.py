@@ -127,8 +127,8 @@ def write_hub_results(
     and the number of queries in the notes. Returns the paths.
     results: a results folder, or finished results.
     dataset: the data set on the hub as ORG/NAME:TASK, for results on one collection, by default MTEB's.
-    Raises BadValue for an unknown data set, a data set with several collections, results without nDCG@10, and
-    a collection whose counts differ from the published ones of its name (unless a data set is given). Raises
+    Raises BadValue for an unknown data set, a data set with several collections, and results without nDCG@10; also
+    for a collection whose counts differ from the published ones of its name, unless a data set is given. Raises
     MissingExtra without PyYAML, FormatError for damaged results, StoreError if a file cannot be written.
     """
     yaml = require("yaml", "import-sources")
@@ -204,9 +204,9 @@ def write_mteb_results(
 
     Scores are means, under MTEB's names if it has the measure. Scores of other splits in an existing file are
     kept. The revision of the data is Weir's fingerprint, that of a model is a hash of the system's settings.
-    Raises BadValue for results without nDCG@10, for a name with several systems, for two results that would be
-    one of MTEB's (with self-matches and without), and for a collection whose counts differ from the published ones
-    of its name; StoreError if a file cannot be written.
+    Raises BadValue for results without nDCG@10, a name with several systems, and two results that would be one of
+    MTEB's (with self-matches and without); also for a collection whose counts differ from the published ones of
+    its name. Raises StoreError if a file cannot be written.
     """
     cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}

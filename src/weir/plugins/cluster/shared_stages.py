@@ -1,9 +1,9 @@
 """Stages in a store that machines share, such as S3: fetched when needed, published when made.
 
-    ADDRESS/COLLECTION/[indexes/]STAGE/stage.json         the record, byte for byte as in a results folder
-    ADDRESS/COLLECTION/[indexes/]STAGE/FILE.DIGEST        a file; DIGEST is a hash of its checksum in the record
-    ADDRESS/COLLECTION/[indexes/].leases/KEY/NUMBER       who makes the stage now
-    ADDRESS/COLLECTION/.vectors/STAGE/                    vectors that an index refers to, a stage of their own
+    ADDRESS/COLLECTION/[indexes/]STAGE/stage.json         the record, byte for byte as in a results folder.
+    ADDRESS/COLLECTION/[indexes/]STAGE/FILE.DIGEST        a file; DIGEST is a hash of its checksum in the record.
+    ADDRESS/COLLECTION/[indexes/].leases/KEY/NUMBER       who makes the stage now.
+    ADDRESS/COLLECTION/.vectors/STAGE/                    vectors that an index refers to, a stage of their own.
 
 Files come first and the record last, by a write that succeeds once; a stage without a record does not exist. Names
 hold digests, so that machines whose bytes differ (by their CPUs) never write the same object.

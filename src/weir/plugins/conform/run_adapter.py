@@ -3,9 +3,9 @@
 It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, and needs only adapters/NAME.py beside
 it, nothing of Weir. An adapter defines
 
-    PACKAGE   the package to install
-    VERSION   only for a tool that is a checkout, whose folder is the second argument
-    FOLLOWS   unusual conventions that it supports or always keeps, such as "self_matches=drop"
+    PACKAGE   the package to install.
+    VERSION   only for a tool that is a checkout, whose folder is the second argument.
+    FOLLOWS   unusual conventions that it supports or always keeps, such as "self_matches=drop".
     HOLDS     inputs that the tool's types can hold: "twice ranked", "twice judged", "unanswered"
     value(vector, measure)   {"mean": ..., "per_query": {...}, "decimals": ...}, each optional; None if the tool lacks
               the measure. An exception is a refusal.

@@ -16,7 +16,7 @@ from weir.core.run import Run
 from weir.core.strings import Float32, Float64, Int32, Int64, offsets
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
-from weir.kernels.inverted.postings import VALUE, document_frequencies, write_postings
+from weir.kernels.inverted.postings import VALUE, Pairs, document_frequencies, write_postings
 from weir.kernels.inverted.search import DEEPEST_BOUND_SCAN, Impacts
 from weir.models.batching import Ragged
 from weir.plugins.encoders.sparse import TERM, LoadedSparse, SparseEncoder
@@ -29,7 +29,6 @@ from weir.systems.lexical.inversion import (
     Blocks,
     BlockSource,
     GrowingFiles,
-    Pairs,
     index_in_files,
     merged,
     work_files,

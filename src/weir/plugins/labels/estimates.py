@@ -480,9 +480,10 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> tuple[QueryPlan, JudgingPool, QueryGroups, Float64]:
-    """Return the queries that people should judge next, drawn at random, and how far they narrow the intervals.
+    """Return (plan, pool of documents, strata, weights) of the queries that people should judge next, drawn at random.
 
-    (plan, pool of documents, stratum and weight of each query that the model judged).
+    The plan says how far they narrow the intervals. Strata and weights, float64, are of each query that the model
+    judged.
 
     width: half width to reach, which sets the number if `count` is None.
     strata: strata of the earlier draw, within which queries are drawn. None makes up to four from the model's

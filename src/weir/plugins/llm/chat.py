@@ -591,7 +591,7 @@ class CachedChatClient:
     def _read(self, keys: Sequence[AnswerKey]) -> Iterator[ChatReply]:
         counted: set[AnswerKey] = set()
         for key in keys:
-            stored = self.store.get(key)
+            stored = self.store.answer(key)
             reply = ChatReply.of(stored["answer"])
             if key not in counted:
                 counted.add(key)
@@ -604,7 +604,7 @@ class CachedChatClient:
         """Yield (stored answer, its time in UTC or "") of each prompt, None without one; sends no request."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
-            stored = self.store.get(key)
+            stored = self.store.answer(key)
             if stored is None:
                 yield None
                 continue
@@ -693,7 +693,7 @@ class RecordedChat:
         for number in range(count):
             prompt = prompt_of(number)
             key = answer_key(_request_of(self.client, prompt))
-            stored = None if self.store is None else self.store.get(key)
+            stored = None if self.store is None else self.store.answer(key)
             if stored is None:
                 self.exchanges.append(RecordedReply(prompt, None, None, about=self.showing()))
                 yield ChatReply("")

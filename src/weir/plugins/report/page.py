@@ -403,7 +403,9 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     }
     heads = [("rank", "rank")] * ranked
     heads += [("name", "system"), ("mean weir-number", f"mean{'<small>95% interval</small>' * known}")]
-    heads += [("strip-cell", strip_svg(None, low, high, whole.measure))]
+    heads += [
+        ("strip-cell", f'{strip_svg(None, low, high, whole.measure)}<span class="weir-hidden">drawn</span>')
+    ]
     heads += [("groups", "tie groups")] * grouped
     heads += [("against", isolated_html(against, 40))] * tested
     heads += [("ms weir-number", f"ms<small>{_name_html(timed, 30, whole=30)}</small>")] * bool(times)

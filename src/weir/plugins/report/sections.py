@@ -83,6 +83,8 @@ UNLIKE_JUDGED_RATES = 0.05
 """Difference of the judged shares of two systems from which their comparison is in doubt."""
 FEW_JUDGED = 0.5
 """Share of the first ten documents that is judged, below which a score says little by itself."""
+TOLD_APART = "with a verdict here, or a difference that the audit calls detectable"
+"""Which pairs of systems `turning_pairs` counts; the audit alone, which has no verdicts, counts the latter."""
 SPAN_OF_TIES = 0.01
 """Range of a mean by the order of ties from which it weakens a claim."""
 MOST_BOUND_COLLECTIONS = 6
@@ -660,20 +662,20 @@ def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
 def _standings_table(study: Study, whole: Comparison) -> Table:
     tested = bool(direction(whole.measure))
     ranked = ranges_differ(whole)
-    head = ["rank"] * ranked + ["system", "mean", "95% interval"]
-    lines: list[list[str | Cell]] = [
-        [*head, *(["tie groups", "better", "not separable", "worse"] if tested else [])]
-    ]
+    known = any(one.low is not None for one in whole.standings)
+    lettered = any(one.letters for one in whole.standings)
+    head = ["rank"] * ranked + ["system", "mean"] + ["95% interval"] * known + ["tie groups"] * lettered
+    lines: list[list[str | Cell]] = [[*head, *["better", "not separable", "worse"] * tested]]
     for one in whole.standings:
         ends = "–" if one.low is None or one.high is None else f"{score(one.low)}–{score(one.high)}"
         counts = (
             [""] * 3 if one.system == study.baseline else map(str, tally(study, whole.measure, one.system))
         )
-        lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean), ends,
-                      *((one.letters, *counts) if tested else ())])  # fmt: skip
+        lines.append([*[rank_text(one, "–")] * ranked, study.short_name(one.system), _score_cell(one.mean),
+                      *[ends] * known, *[one.letters] * lettered, *(counts if tested else ())])  # fmt: skip
     title = f"{whole.measure}, against {study.short_name(study.baseline)}" if tested else whole.measure
     deep = uneven_depths(study, whole.measure)
-    return table_of(lines, right=6 if tested else 2, keys=1 + ranked, title=title, notes=deep)
+    return table_of(lines, right=1 + known + lettered + 3 * tested, keys=1 + ranked, title=title, notes=deep)
 
 
 def uneven_depths(
@@ -964,11 +966,11 @@ def _bounds_notes(
 ) -> Iterator[str]:
     if turning:
         yield (
-            "Unjudged documents may change the places of systems that the queries could tell apart"
-            f"{_number_of_datasets(study, turning, len(found))}."
+            "Unjudged documents may change the places of systems"
+            f"{_number_of_datasets(study, turning, len(found))}; counted are pairs {TOLD_APART}."
         )
     if not names:
-        yield "Nothing is drawn, as no pair that the queries tell apart may change places; the table has all."
+        yield f"Nothing is drawn, as no pair {TOLD_APART} may change places; the table has all."
     elif len(study.systems) > MANY_SYSTEMS or len(names) < len(found):
         where = f"the {len(names)} {study.noun} of most such pairs and " if len(names) < len(found) else ""
         who = f"{counted(systems, 'system')}, those of pairs that the audit names first"
@@ -1316,8 +1318,8 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
         dataset = max(turning, key=lambda name: turning[name][0])
         count, [(better, worse), *_] = turning[dataset]
         text = (
-            f"On {dataset} they could turn {counted(count, 'pair')} of systems that the queries tell "
-            f"apart, such as {better} and {worse}."
+            f"On {dataset} they could turn {counted(count, 'pair')} of systems {TOLD_APART}, such as {better} and "
+            f"{worse}."
         )
         head = f"Yes, on {counted(len(turning), 'collection')}." if len(study.datasets) > 1 else "Yes."
         return Question("serious", question, Statement(head, text), "weir eval -m Judged@10")
@@ -1525,7 +1527,6 @@ def _training(study: Study) -> Question | None:
         parts.append(
             f"{and_(own, 3)} {verb} no published collection, so {whose} name says nothing of {whose} queries."
         )
-    parts.append("weir audit --training looks for test queries in training data.")
     head = (
         f"Yes, on {and_(list(dict.fromkeys(name for _, name in hits)))}."
         if hits

@@ -228,23 +228,22 @@ class ElasticServer:
         self,
         method: str,
         path: str,
-        content: Any = None,  # noqa: ANN401  any JSON
-        lines: Iterable[Any] | None = None,
+        content: Any = None,  # noqa: ANN401  any JSON, or lines of it as bytes
         missing: bool = False,
         max_bytes: int = ANSWER_BYTES,
         divisible: bool = False,
     ) -> Any:  # noqa: ANN401  whatever the server says
         """Send a request, with retries, and return the answer's JSON.
 
+        content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends the parts.
         Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for
         an answer that is above `max_bytes` or no JSON.
         """
-        body = None if content is None else json.dumps(content).encode("ascii")
-        if lines is not None:
-            body = b"".join(json.dumps(line).encode("ascii") + b"\n" for line in lines)
-        kind = "application/json" if lines is None else "application/x-ndjson"
+        several = isinstance(content, bytes)
+        body = content if several or content is None else json.dumps(content).encode("ascii")
+        kind = "application/x-ndjson" if several else "application/json"
         headers = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": kind}
         if self.key.variable is not None:
             value = self.key.checked()
@@ -285,6 +284,11 @@ class ElasticServer:
         """Sleep before a retry, longer with each attempt (from 1)."""
         limits, clock = self.limits, self.clock
         clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))
+
+
+def json_lines(items: Iterable[Any]) -> bytes:
+    """Return each item as JSON on a line of its own."""
+    return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
 @contextmanager
@@ -769,7 +773,7 @@ def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict
     waiting, attempt = dict(batch), 1
     while waiting:
         lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
-        answer = server.call("POST", f"/{index.index_name}/_bulk", lines=lines)
+        answer = server.call("POST", f"/{index.index_name}/_bulk", json_lines(lines))
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list) or len(items) != len(waiting):
             raise AttemptError(
@@ -1087,7 +1091,7 @@ class ElasticAsker:
             lines += [{"search_type": "dfs_query_then_fetch"}, body]
         max_bytes = (1 << 20) + HIT_BYTES * sum(request.body["k"] for request in requests)
         path, several = f"/{self.index}/_msearch", len(requests) > 1
-        answer = self.server.call("POST", path, lines=lines, max_bytes=max_bytes, divisible=several)
+        answer = self.server.call("POST", path, json_lines(lines), max_bytes=max_bytes, divisible=several)
         responses = answer.get("responses") if isinstance(answer, dict) else None
         if not isinstance(responses, list) or len(responses) != len(requests):
             raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)

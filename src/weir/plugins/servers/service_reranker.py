@@ -316,7 +316,7 @@ class ServiceReranker:
         return {
             "model": self.model,
             "base": self.address,
-            "revision": probe.fingerprint,
+            "revision": probe.revision,
             "max_length": self.max_length,
             "sent": dict(self.provider.sent),
         }

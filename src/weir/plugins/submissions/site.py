@@ -1,9 +1,9 @@
 """A leaderboard of packs as a static site, with every number computed again from rankings.
 
-    index.html            verified results: ranges of ranks, for all collections and for each filter
-    reported.html         published scores, not verified, in no order
-    systems/, datasets/   a page for each
-    api/                  the same numbers as JSON
+    index.html            verified results: ranges of ranks, for all collections and for each filter.
+    reported.html         published scores, not verified, in no order.
+    systems/, datasets/   a page for each.
+    api/                  the same numbers as JSON.
 
 Ranks come from verdicts, never from averages over the results that are there: a system is above another if it
 is better across the collections that both have, as in `weir compare` and `weir report`; a rank is the range

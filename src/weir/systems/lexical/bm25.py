@@ -20,6 +20,7 @@ from weir.core.strings import Float32, Float64, Int32, Int64, Strings
 from weir.errors import BadValue, UnknownName
 from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.postings import Pairs
 from weir.kernels.inverted.search import Impacts
 from weir.systems.compose import system_text, then
 from weir.systems.lexical.analyzer import Analyzer, analyzers, read_stopwords
@@ -28,7 +29,6 @@ from weir.systems.lexical.inversion import (
     Blocks,
     BlockSource,
     GrowingFiles,
-    Pairs,
     Spool,
     count_type,
     expected_pairs,
@@ -210,10 +210,10 @@ def weighed(
         lengths.append(collected.add(ptr, term, len(table)))
     forward = ForwardIndex(*collected.finish())
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
-    idf, norm = _term_weights(
+    weights = _term_weights(
         postings.document_frequencies(forward.term, len(table)), length, recipe, order, weight
     )
-    impacts = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm, postings.LUCENE)
+    impacts = postings.invert((forward.ptr, forward.term, forward.count), order, weights)
     return table.terms(), impacts, forward if keep_terms else None
 
 
@@ -625,7 +625,7 @@ class BM25F:
             columns.append(np.concatenate(lengths))
         ptr, term, share = self._shares(forwards, weights, self._norms(columns, weights), len(table))
         df = postings.document_frequencies(term, len(table))
-        impacts = postings.invert(ptr, term, share, order, *_field_weights(df, columns), postings.LUCENE)
+        impacts = postings.invert((ptr, term, share), order, _field_weights(df, columns))
         index = assembled([(table.terms(), impacts, None)], order)
         if context.folder is None:
             return BM25Searcher(self, corpus, (index,))

@@ -28,6 +28,7 @@ from weir.files.json_record import read_json
 from weir.kernels.inverted import postings
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.postings import Pairs
 from weir.kernels.inverted.search import Impacts
 from weir.settings import memory_budget, require_memory
 from weir.systems.lexical.inverted_index import ForwardIndex, ImpactIndex, work_folder
@@ -203,9 +204,6 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 # ----------
 # Documents: their terms, by blocks of internal numbers.
-
-Pairs: TypeAlias = tuple[Int64, Int32, Float32]
-"""(ptr int64[n + 1], term int32, value): terms of documents in corpus order, with counts or weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,10 +411,9 @@ def merged(
         doc, value = files.content(runs[0], np.int32), files.content(runs[1], source.value)
         out = np.empty(len(doc), np.int32), np.empty(len(doc), np.float32)
         cursor, at = ptr[first:last] - ptr[first], 0
+        own_weights = postings.TermWeights(weight[first:last], norm, formula)
         for block in range(len(blocks)):
-            at = postings.append_lists(
-                counts[block, first:last], cursor, doc, value, at, weight[first:last], norm, formula, *out
-            )
+            at = postings.append_lists(counts[block, first:last], cursor, doc, value, at, own_weights, *out)
         files.append_to_array("doc.npy", out[0])
         files.append_to_array("impact.npy", out[1])
         files.commit({f"{name}-groups": group + 1}, runs)
@@ -439,7 +436,7 @@ def _invert_block(files: GrowingFiles, name: str, source: BlockSource, block: in
     ptr, term, value = source.pairs(block)
     order = np.searchsorted(blocks.documents_of_block(block), own).astype(np.int32)
     ones, norm = np.ones(terms, np.float32), np.zeros(len(own), np.float32)
-    begins, doc, impact = postings.invert(ptr, term, value, order, ones, norm, postings.VALUE)
+    begins, doc, impact = postings.invert((ptr, term, value), order, (ones, norm), postings.VALUE)
     doc += np.int32(first)
     for group, (a, z) in enumerate(pairwise(cuts)):
         span = slice(int(begins[a]), int(begins[z]))

@@ -249,7 +249,7 @@ class RemoteSearcher:
                 values: list[float] = []
                 given: list[list[float]] = []
                 for request in some:
-                    record = store.get(request.key)
+                    record = store.answer(request.key)
                     if record is None:
                         continue
                     self.use.answered(record)

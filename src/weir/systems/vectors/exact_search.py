@@ -166,8 +166,8 @@ class ScannedVectors:
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return (ranks int32[Q, k], scores float32[Q, k], how many are filled int64[Q], pairs scored exactly) of the k
-    best documents of each query, in trec order.
+    """Return (ranks int32[Q, k], scores float32[Q, k], number of results int64[Q], pairs scored exactly): the k best
+    documents of each query, in trec order.
 
     bar: float32[Q], lowest score of a result.
 

@@ -731,8 +731,9 @@ def _changed_page(visit: Visit) -> ChangedPage:
         changes = room.changes(measure, subject)
 
     def system(name: str) -> System:
-        known = results is not None and name in results.numbers.names
-        return System.of(results.numbers, name) if results is not None and known else System(name, name, 0)
+        cells = () if results is None else results.cells
+        labels = [cell.label for cell in cells if name in (cell.label, cell.called)]
+        return System.of(results.numbers, labels[0]) if results and labels else System(name, name, 0)
 
     return ChangedPage(
         _pool(room, room.plan()),
