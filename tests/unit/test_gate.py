@@ -415,3 +415,81 @@ def test_an_interval_that_cannot_hold_is_refused(interval, queries, said):
     one, other = ({q: {"b": 2.0 * (n % 2), "a": 1.0} for n, q in enumerate(judged)} for _ in range(2))
     with pytest.raises(BadValue, match=said):
         weir.gate(judged, one, other, "RR", interval=interval)
+
+
+@pytest.fixture(scope="module")
+def solo_and_duo(tmp_path_factory):
+    """Results folders of two systems on a collection of one query and on one of six."""
+    place = tmp_path_factory.mktemp("sizes")
+    for system, out in (("bm25", "old"), ('bm25(analyzer="whitespace")', "new")):
+        for name, count in (("solo", 1), ("duo", 6)):
+            asked = {f"{name}{n}": f"Apples {n}" for n in range(count)}
+            documents = {"d1": "apples", "d2": "pie"}
+            collection = weir.Dataset.of(documents, asked, {q: {"d1": 1} for q in asked}, name=name)
+            weir.benchmark(collection, system, "nDCG@10", out=place / out)
+    return place
+
+
+def test_a_collection_of_one_query_is_left_out_of_a_gate_by_name(solo_and_duo, capsys):
+    old, new = solo_and_duo / "old", solo_and_duo / "new"
+    [duo] = found = weir.gate(old, new)
+    assert (duo.dataset, duo.queries, duo.verdict) == ("duo", 6, "fail")
+    [said] = [note.text for note in found.notes() if note.text.startswith("not gated")]
+    assert "solo has one query with a value of nDCG@10 (solo0)" in said
+    solo = next((old / "solo").glob("bm25-*"))
+    assert gate(str(solo), str(solo)) == 2
+    assert "a gate needs two queries, and weir diff shows what changed" in capsys.readouterr().err
+    looked_at = weir.gate_sequentially(solo_and_duo / "seen.json", old, new)
+    assert {one.dataset: one.queries for one in looked_at} == {"solo": 1, "duo": 6}
+
+
+def test_queries_that_lost_have_their_texts_wherever_the_collection_is_known(tmp_path, capsys):
+    for system, out in (("bm25", "old"), ('bm25(analyzer="whitespace")', "new")):
+        weir.benchmark("brook-news", system, "nDCG@10", out=tmp_path / out)
+    old, new = map(str, (tmp_path / "old", tmp_path / "new"))
+    runs = [str(next(Path(one).glob("*/bm25*/run.trec"))) for one in (old, new)]
+    saved = str(tmp_path / "saved.tsv")
+    assert gate("--save", saved, old) == 0
+    capsys.readouterr()
+    text = "school phone ban"
+    for sides in ((old, new), (saved, new), ("brook-news", *runs)):
+        for form in ((), ("--markdown",), ("--json",), ("--junit", str(tmp_path / "junit.xml"))):
+            assert gate(*sides, *form) == 1
+            assert text in capsys.readouterr().out
+    assert text in (tmp_path / "junit.xml").read_text()
+    without = weir.gate(weir.load("brook-news").qrels, *runs)
+    assert text not in str(without)
+    assert "text" not in str(without)
+
+
+def test_a_split_is_gated_whatever_stands_beside_it(tmp_path, capsys):
+    """A split alone is called as its collection, beside another with its own name."""
+    qrels = {split: {f"{split}{n}": {"d1": 1} for n in range(6)} for split in ("dev", "test")}
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    (root / "corpus.jsonl").write_text('{"_id": "d1", "text": "egg"}\n{"_id": "d2", "text": "ham"}\n')
+    lines = [json.dumps({"_id": q, "text": "egg"}) for judged in qrels.values() for q in judged]
+    (root / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    for split, judged in qrels.items():
+        rows = [f"{q}\td1\t1" for q in judged]
+        (root / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n")
+    weir.benchmark(f"{root}:dev", "bm25", "RR", out=tmp_path / "one")
+    for split in qrels:
+        weir.benchmark(f"{root}:{split}", "bm25", "RR", out=tmp_path / "both")
+    one, both, saved = str(tmp_path / "one"), str(tmp_path / "both"), str(tmp_path / "saved.tsv")
+    assert gate("--save", saved, one, "-m", "RR") == 0
+    for baseline in (one, saved):
+        assert [found.dataset for found in weir.gate(baseline, both, measures="RR")] == ["kb"]
+    capsys.readouterr()
+    assert gate(both, one, "-m", "RR") == 2
+    assert "gated by the folders of single results" in capsys.readouterr().err
+
+
+def test_systems_are_chosen_in_folders_alone(tmp_path):
+    judged, one = qrels(tmp_path), run(tmp_path, "a.trec")
+    for ask in (
+        lambda: weir.gate(judged, one, one, systems=["a"]),
+        lambda: weir.save_baseline(tmp_path / "saved.tsv", judged, one, systems=["a"]),
+    ):
+        with pytest.raises(BadValue, match="`systems` chooses in a results folder"):
+            ask()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from weir.api.rows import grid_tables
 from weir.cli.main import main
 from weir.core.origin import Origin
 from weir.core.scores import Note
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, RankingWarning
 from weir.experiment.results import by_split, finished_cells
 from weir.experiment.stages import read_record, records_in, write_record
 from weir.plugins.bridges.export import write_annotated_runs, write_mteb_results
@@ -771,3 +773,160 @@ def test_a_report_counts_splits_of_a_collection_once(mixed, tmp_path):
     assert "Two systems on two collections" in page
     assert "Mean over 2 collections, where splits of one, and members of one group, count together" in page
     assert "3 collections" not in page
+
+
+def test_collections_whose_names_make_one_folder_are_two(tmp_path):
+    """As "KB" and "kb" do where case does not count."""
+    documents, asked = {"d1": "egg ham", "d2": "ham rice"}, dict.fromkeys(QUERIES, "egg ham")
+    for name, relevant in (("k b", "d1"), ("k-b", "d2")):
+        collection = weir.Dataset.of(documents, asked, {q: {relevant: 1} for q in QUERIES}, name=name)
+        weir.benchmark(collection, ["bm25(b=0.0)", "bm25(k1=3.0)"], "RR", out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["k-b"]
+    means = {(row.dataset, row.system): row.mean for row in weir.results(tmp_path, "RR")}
+    assert means == {
+        (d, s): m for d, m in (("k b", 1.0), ("k-b", 0.5)) for s in ("bm25(b=0.0)", "bm25(k1=3.0)")
+    }
+    assert {one.dataset for one in weir.compare(tmp_path)} == {"k b", "k-b", "2 datasets"}
+    with pytest.raises(BadValue, match=r"splits k.b:test, k.b:test"):
+        weir.why(next(tmp_path.glob("k-b/bm25-b*")), next(tmp_path.glob("k-b/bm25-k1*")))
+
+
+def told(result):
+    return "; ".join(note.text for note in result.notes())
+
+
+LOOKS = (("caf\u00e9", "cafe\u0301"), ("shop", "shop "), ("sh op", "sh  op"))
+
+
+@pytest.mark.parametrize(("first", "second"), LOOKS)
+def test_systems_whose_names_only_look_alike_are_told(tmp_path, first, second):
+    said = f"{first!a}, {second!a} look alike"
+    ranked = {first: FIRST, second: SECOND}
+    assert said in told(weir.compare(judged([1] * 8), ranked, measures="RR"))
+    for name, run in ranked.items():
+        (tmp_path / f"{name}.trec").write_text(
+            "".join(f"{q} Q0 {d} 0 {s} x\n" for q, row in run.items() for d, s in row.items()),
+            encoding="utf-8",
+        )
+    files = [tmp_path / f"{name}.trec" for name in ranked]
+    assert said in told(weir.compare(judged([1] * 8), *files, measures="RR"))
+    collection = weir.Dataset.of({"a": "egg"}, dict.fromkeys(QUERIES, "egg"), judged([1] * 8))
+    for name in ranked:
+        weir.benchmark(
+            collection, {name: lambda queries, k: {q: ["a"] for q in queries}}, "RR", out=tmp_path / "r"
+        )
+    for shown in (weir.results(tmp_path / "r"), weir.compare(tmp_path / "r")):
+        assert said in told(shown)
+    assert "look alike" not in str(
+        weir.compare(judged([1] * 8), {"Shop": FIRST, "shop": SECOND}, measures="RR").notes()
+    )
+
+
+LONG = {q: {f"n{n}": 30.0 - n for n in range(20)} | {"a": 40.0, "b": 5.0} for q in QUERIES}
+SHORT = {q: dict(sorted(row.items(), key=lambda pair: -pair[1])[:3]) for q, row in LONG.items()}
+FEW = {q: LONG[q] for q in QUERIES[:3]}
+MIXED = {
+    "compare": lambda qrels, run: weir.compare(qrels, LONG, run, measures="P@20"),
+    "fitness": lambda qrels, run: weir.fitness(*filed(qrels, LONG, run), measures=["P@20"]),
+    "order": lambda qrels, run: weir.labels.rank_agreement(qrels, qrels, runs={"a": LONG, "b": run}, measure="P@20"),
+    "holes": lambda qrels, run: weir.labels.holes(qrels, LONG, run, human={q: {"n3": 1} for q in QUERIES}, measure="P@20"),
+    "relabel": lambda qrels, run: weir.labels.relabel(
+        weir.Qrels.of({q: {"n3": 1} for q in QUERIES}), *filed(qrels, LONG, run), measure="P@20"
+    ),
+    "estimate": lambda qrels, run: weir.labels.estimate(
+        {q: qrels[q] for q in QUERIES[:4]}, qrels, LONG, run, measure="P@20"
+    ),
+    "migrate": lambda qrels, run: weir.migrate(LONG, run, weir.MigrationRules("P@20")),
+}  # fmt: skip
+
+
+def filed(qrels, *runs):
+    """Paths of judgments and runs, as files of a folder of their own."""
+    place = Path(tempfile.mkdtemp())
+    weir.Qrels.of(qrels).save(place / "qrels.tsv")
+    for n, run in enumerate(runs):
+        weir.Run.of(run).save(place / f"run{n}.trec")
+    return place / "qrels.tsv", *(place / f"run{n}.trec" for n in range(len(runs)))
+
+
+@pytest.mark.parametrize("ask", MIXED.values(), ids=MIXED)
+def test_rankings_of_few_queries_and_of_other_depths_are_told_wherever_they_meet(ask):
+    qrels = judged([1] * 8)
+    assert "answered" in told(ask(qrels, FEW))
+    assert "P@20 looks deeper than the 3 documents" in told(ask(qrels, SHORT))
+    same = told(ask(qrels, {q: {**row, "a": 1.0} for q, row in LONG.items()}))
+    assert "deeper" not in same
+    assert "answered" not in same
+
+
+def test_a_stage_that_leaves_queries_unanswered_is_told():
+    qrels = judged([1] * 8)
+    assert "3 of 8 judged queries are answered" in told(weir.funnel_of_rankings(qrels, LONG, FEW))
+    assert not weir.funnel_of_rankings(qrels, LONG, SHORT).notes()
+
+
+def test_a_migration_between_identifiers_of_two_collections_is_told():
+    others = {q: {f"x{doc}": score for doc, score in row.items()} for q, row in LONG.items()}
+    assert "share no document" in told(weir.migrate(LONG, others))
+
+
+def test_a_fusion_of_identifiers_of_two_collections_is_told(tmp_path, capsys):
+    others = {q: {f"x{doc}": score for doc, score in row.items()} for q, row in LONG.items()}
+    files = [str(path) for path in filed(judged([1] * 8), LONG, SHORT, others)[1:]]
+    assert main(["fuse", "rrf", *files, "-o", str(tmp_path / "fused.trec")]) == 0
+    said = capsys.readouterr().err
+    assert said.count("shares no document with the others") == 1
+    assert "run2.trec shares" in said
+
+
+def test_labels_of_other_queries_are_told(tmp_path):
+    qrels = judged([1] * 8)
+    human = {q: {"n3": 1} for q in [*QUERIES, "elsewhere"]}
+    said = told(weir.labels.holes(qrels, LONG, SHORT, human=human, measure="P@20"))
+    assert "1 of 9 labels is of queries without judgments here" in said
+    with pytest.raises(BadValue, match="`labels` add to what varies between runs"):
+        weir.fitness(*filed(qrels, LONG, SHORT), labels=[filed(qrels)[0]])
+
+
+def test_rankings_of_other_queries_or_documents_than_the_collection_named_are_told(mixed, tmp_path):
+    """The same documents asked for another split, and another version of the documents asked the same."""
+    one = {f"d{n}": f"egg {n}" for n in range(5)}
+    asked = {q: f"egg {n}" for n, q in enumerate(QUERIES)}
+    qrels = {q: {"d1": 1} for q in QUERIES}
+    kinds = {
+        "other queries": weir.Dataset.of(
+            one, {q: f"{text} ham" for q, text in asked.items()}, qrels, name="kb"
+        ),
+        "other documents": weir.Dataset.of({**one, "d9": "ham"}, asked, qrels, name="kb"),
+    }
+    own = weir.Dataset.of(one, asked, qrels, name="kb")
+    weir.benchmark(own, "bm25", "RR", out=tmp_path)
+    [run] = tmp_path.glob("kb/bm25-*/run.trec")
+    for said, collection in kinds.items():
+        with pytest.warns(RankingWarning, match=said):
+            weir.evaluate(collection, run, "RR")
+    weir.evaluate(own, run, "RR")
+
+
+def test_a_split_that_is_judged_as_another_one_keeps_its_own_results(tmp_path):
+    """Judgments that were replaced, and kept as a split of their own."""
+    root = tmp_path / "kb"
+    (root / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus", {"d1": "egg", "d2": "ham"}), ("queries", dict.fromkeys(QUERIES, "egg"))):
+        lines = [json.dumps({"_id": one, "text": text}) for one, text in rows.items()]
+        (root / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def judge(split, relevant):
+        rows = [f"{q}\t{relevant}\t1" for q in QUERIES]
+        (root / "qrels" / f"{split}.tsv").write_text(
+            "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n", "utf-8"
+        )
+        weir.benchmark(f"{root}:{split}", ["bm25(b=0.0)", "bm25(k1=3.0)"], "RR", out=tmp_path / "results")
+
+    judge("test", "d1")
+    judge("old", "d1")
+    judge("test", "d2")
+    found = {(row.dataset, row.mean) for row in weir.results(tmp_path / "results", "RR")}
+    assert found == {("kb:old", 1.0), ("kb:test", 0.0)}
+    assert {one.dataset for one in weir.compare(tmp_path / "results")} == {"kb:old", "kb:test"}
+    assert weir.verify(tmp_path / "results").outcome == "pass"

@@ -46,6 +46,7 @@ from weir.experiment.comparing import (
     diff_runs,
     gate_cases,
     gate_inputs,
+    gateable,
     lacking_notes,
     measures_wanted,
     scores_of_files,
@@ -783,7 +784,8 @@ def gate(
             raise BadValue(f"{noise} has the noise of {', '.join(measured)}, not of {', '.join(lacking)}")
         allowed = replace(allowed, noise=known)
         notes += map(Note, noise_notes(known, dict.fromkeys(table.measure for _, table in cases)))
-    return ResultSet(GATES, tuple(gates(cases, allowed)), tuple(notes))
+    cases, alone = gateable(cases)
+    return ResultSet(GATES, tuple(gates(cases, allowed)), (*alone, *notes))
 
 
 def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
@@ -840,6 +842,7 @@ def cases_to_gate(
             run_paths((path for path in rankings if path.is_file()), place_of(collection))
     inputs = [one for one in (first, second, third) if one is not None]
     paths = [path_of(one) for one in inputs if isinstance(one, (str, os.PathLike))]
+    _refuse_chosen(systems, paths)
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(inputs):
         chosen = None if conventions is None else conventions_of(conventions)
@@ -847,7 +850,7 @@ def cases_to_gate(
         baseline, candidate, names = gate_inputs(
             paths, tuple(requested), chosen, systems, of_runs, fetch, name
         )
-        grounds = collections_of(paths, places_of(collection), fetch) if by is not None else {}
+        grounds = collections_of(paths, places_of(collection), fetch)
     else:
         scores = _scores_of_side(second) or _scores_of_side(third)
         names = list(map(str, requested)) or (judged_by_default(scores.measures) if scores else ["nDCG@10"])
@@ -896,6 +899,7 @@ def save_baseline(
         results, collection = judged_by(results, collection)
         run = one_ranking(run, collection)
     paths = [path_of(one) for one in (results, run) if isinstance(one, (str, os.PathLike))]
+    _refuse_chosen(systems, paths)
     if run is None and not paths:
         raise BadValue(
             f"found {type(results).__name__} alone; expected judgments and a run, or a results folder"
@@ -906,6 +910,11 @@ def save_baseline(
         system = _scores_of_side_given(results, run, requested, ScoringRules.of(collection, how), name)
     write_baseline(system, path_of(path))
     return system
+
+
+def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:
+    if systems and not any(path.is_dir() for path in paths):
+        raise BadValue("`systems` chooses in a results folder, and none is gated; name the files themselves")
 
 
 def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:

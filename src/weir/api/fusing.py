@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weir.api.evaluation import conventions_of
 from weir.api.given import all_rankings, run_paths
 from weir.argument_types import checked
@@ -195,3 +197,10 @@ def _pool_notes(paths: Sequence[Path], pool: Pool) -> Iterator[Note]:
             yield Note(
                 f"{path} does not answer {missing} of the {len(pool.queries)} queries; others decide there"
             )
+    returned = [
+        np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
+    ]
+    times = np.bincount(np.concatenate(returned), minlength=len(pool.docs))
+    for path, docs in zip(paths, returned, strict=True):
+        if len(docs) and (times[docs] == 1).all():
+            yield Note(f"{path} shares no document with the others: are their identifiers of one collection?")

@@ -213,7 +213,7 @@ def show_tables(shown: Sequence[Table]) -> None:
     """Print the tables on standard output as aligned text."""
     from weir.core.tables import tables_as_text
 
-    show(tables_as_text(shown, "text", _output_width(), _shows_colours()))
+    show(as_options(tables_as_text(shown, "text", _output_width(), _shows_colours())))
 
 
 def say(line: str) -> None:

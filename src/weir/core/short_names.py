@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from unicodedata import normalize
 
 from weir.core.expressions import syntax_tree
 from weir.registry import printed
@@ -50,6 +51,15 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
     return {name: short[name] if name in files else name for name in names}
+
+
+def look_alike_notes(names: Iterable[str]) -> list[str]:
+    """Return a sentence on each set of different names that look alike: they differ in blanks, or in how letters are
+    composed (NFC and NFD)."""
+    looks: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
+    return [f"{', '.join(of)} look alike, and are different names" for of in looks.values() if len(of) > 1]
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:

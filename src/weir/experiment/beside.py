@@ -78,7 +78,9 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[
                 about = (one.source, one.note, claims, runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     if not any(one.source for one in beside_rows):
-        places = ", ".join(dict.fromkeys(f"{row.measure} on {row.dataset}" for row in rows))
+        split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
+        called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
+        places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
         there_is = f"; there is {', '.join(sorted(others))}" if others else ""
         reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
         raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")

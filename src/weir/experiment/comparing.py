@@ -56,7 +56,7 @@ from weir.measures.evaluate import (
     names_of_runs,
     parse_conventions,
 )
-from weir.measures.measure import judged_by_default
+from weir.measures.measure import is_never, judged_by_default
 from weir.stats.compare import (
     Comparison,
     ComparisonMethod,
@@ -69,7 +69,7 @@ from weir.stats.compare import (
     table,
 )
 from weir.stats.query_differences import QueryDifferences, query_differences, with_documents, with_texts
-from weir.stats.score_rows import depth_notes, noted, scored, shallow_notes, system_notes
+from weir.stats.score_rows import deeper_notes, noted, scored, shallow_notes, system_notes
 
 # ----------
 # Systems of a results folder compared on each dataset and across datasets.
@@ -612,6 +612,7 @@ def gate_cases(
     sides: baseline and candidate; systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
+    collections: {dataset: collection}, "" for any other dataset; for columns and for texts of queries.
 
     Raises BadValue if the sides are not comparable or no query has a group.
     """
@@ -644,22 +645,44 @@ def gate_cases(
         one, other, remarks = on_same_queries(dataset, before, after, common)
         notes += remarks
         pair = {"baseline": one, "candidate": other}
-        depths = {role: scores.origin.depth for role, scores in pair.items() if scores.origin.depth}
-        uncut = {role for role, scores in pair.items() if scores.origin.whole}
-        deeper = depth_notes(depths, dict.fromkeys(measures, tuple(pair)), uncut)
+        deeper = deeper_notes(pair, measures)
         notes += (
             [note.about(name) for note in (*deeper, *_other_texts(pair))]
             if len(pairs) > 1
             else [*deeper, *_other_texts(pair)]
         )
-        groups = None if by is None else query_groups(by, one.queries, loaded.get(dataset) or loaded.get(""))
+        collection = loaded.get(dataset) or loaded.get("")
+        groups = None if by is None else query_groups(by, one.queries, collection)
+        texts = {} if collection is None else _texts(collection, one.queries)
         for measure in measures:
-            whole = table(name, measure, pair)
+            whole = replace(table(name, measure, pair, least=1), texts=texts)
             cases.append(("", whole))
             if groups is not None and whole.queries is not None:
                 rows = groups.rows(whole.queries)
                 cases += [(label, whole.take(columns)) for label, columns in rows.items()]
     return cases, notes
+
+
+def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
+    known = None if collection.layout.queries is None else collection.all_queries
+    return {} if known is None else {q: text for q in queries.tolist() if (text := known.get(q))}
+
+
+def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
+    """Return (the cases that one gate can decide, a note on each dataset that is left out, having one query).
+
+    Groups stay, and measures that one failure fails. Raises BadValue if nothing is left.
+    """
+    alone = {
+        f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
+        for group, of in cases
+        if not group and of.queries is not None and not of.comparable and not is_never(of.measure)
+    }
+    left = {(of.dataset, of.measure) for of in alone.values()}
+    kept = [(group, of) for group, of in cases if (of.dataset, of.measure) not in left]
+    if not kept:
+        raise BadValue(f"{'; '.join(alone)}; a gate needs two queries, and weir diff shows what changed")
+    return kept, [Note(f"not gated: {text}") for text in alone]
 
 
 def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
@@ -686,9 +709,12 @@ def collections_of(
         if path.is_dir():
             cells += [open_cell(path)] if (path / RECORD).exists() else by_split(finished_cells(path))
     places = collection_places(cells, collections) if cells else {}
-    by_name = {cell.dataset: collection_of_cell(cell, places, fetch) for cell in cells}
-    loaded = {name: dataset for name, dataset in by_name.items() if dataset is not None}
-    if len(collections) == 1 and len(by_name) < 2:  # a baseline may call it by another name
+    by_name = {cell.dataset: cell for cell in cells}
+    found = {name: collection_of_cell(cell, places, fetch) for name, cell in by_name.items()}
+    loaded = {name: dataset for name, dataset in found.items() if dataset is not None}
+    if len(by_name) == len(loaded) == 1:
+        [loaded[""]] = loaded.values()  # a baseline may call it by another name
+    elif len(collections) == 1 and not cells:
         place = named_place(collections[0])[1]
         loaded[""] = place if isinstance(place, Dataset) else load(place)
     return loaded
@@ -756,18 +782,35 @@ def _pairs(
             [(name, before)], [after] = one.datasets.items(), other.datasets.values()
             datasets = [(name, before, after)]
         else:
-            missing = sorted(one.datasets.keys() - other.datasets.keys())
-            if missing:
+            called = {name: _called_there(name, before, other) for name, before in one.datasets.items()}
+            if missing := sorted(name for name, there in called.items() if there is None):
                 raise BadValue(
-                    f"the candidate has no results on {', '.join(missing)}; it has {', '.join(other.datasets)}"
+                    f"the candidate has no results on {', '.join(missing)}; it has {', '.join(other.datasets)}; what "
+                    "both have is gated by the folders of single results"
                 )
-            datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
+            datasets = [
+                (name, one.datasets[name], other.datasets[there]) for name, there in called.items() if there
+            ]
             notes += [
-                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
+                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - called.values())
             ]
         prefix = f"{titles[one.system]}, " if len(pairs) > 1 else ""
         rows += [(prefix + name, name, before, after) for name, before, after in datasets]
     return rows
+
+
+def _called_there(name: str, before: JudgedScores, other: SystemScores) -> str | None:
+    """Return the other system's name of a dataset: the same, or of the same judgments (as dev of kb is kb, and
+    kb:dev beside other splits); None if it has none."""
+    if name in other.datasets:
+        return name
+    alike = [
+        there
+        for there, after in other.datasets.items()
+        if (before.marks and before.marks == after.marks)
+        or (before.judgments and before.judgments == after.judgments)
+    ]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

@@ -111,6 +111,7 @@ class Cell:
         declared = {
             "run": self.stage.key,
             "qrels": self.stages.dataset.qrels_fingerprint,
+            "split": self._split,
             "measures": {str(m): measure_number(m) for m in measures},
             "interval": {
                 "method": "percentile bootstrap",
@@ -121,6 +122,10 @@ class Cell:
             },
         }
         return Stage("scores", str(self.system), declared)
+
+    @property
+    def _split(self) -> str:
+        return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
         """Return (folder, rows of these measures); None if one is missing or outdated."""
@@ -174,7 +179,8 @@ class Cell:
         current, rows = self.scores_stage(()).declared, None
         for path, record in records_in(folder, SCORES):
             declared = record.declared
-            if any(declared.get(name) != current[name] for name in ("run", "qrels", "interval")):
+            of = f"{record.facts.get('dataset')}:{record.facts.get('split')}"  # another split may be judged alike
+            if of != self._split or any(declared.get(n) != current[n] for n in ("run", "qrels", "interval")):
                 continue
             try:
                 record.verify(folder)

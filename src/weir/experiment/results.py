@@ -20,7 +20,7 @@ from weir.core.origin import Origin, other_algorithms
 from weir.core.results import ResultKind
 from weir.core.rounding import counted, one_or_more
 from weir.core.scores import Note, Row, Scores
-from weir.core.short_names import run_titles, systems_called
+from weir.core.short_names import look_alike_notes, run_titles, systems_called
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, without_documents
@@ -459,7 +459,7 @@ def open_cell(folder: Path | str) -> ResultCell:
     if cells:
         by_split = _of_splits(cells)
         if len(by_split) > 1:
-            splits = ", ".join(one[0].split for one in by_split)
+            splits = ", ".join(f"{one[0].dataset}:{one[0].split}" for one in by_split)
             remedy = "name the results folder, and one split by `datasets`"
             raise BadValue(f"{folder} holds scores by the splits {splits}; {remedy}")
         return _labelled([_counting(cells, GridOrder.read(folder.parent.parent))])[0]
@@ -499,7 +499,8 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
     """Raise BadValue if recorded documents and queries of two run files both differ, or both differ from
     `dataset`.
 
-    Warns (RankingWarning) if either differs between two run files, or self-matches were left out of one alone.
+    Warns (RankingWarning) if either differs between two run files or from the dataset's, or if self-matches were left
+    out of one alone.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -520,13 +521,20 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
                 others[
                     f"{both} ranked the same documents for other queries, as of two splits, or candidates"
                 ] = None
-            if dataset is not None and dataset.layout.qrels and queries != dataset.queries_fingerprint:
-                known = dataset.layout.documents is not None
-                if known and documents != dataset.corpus.fingerprint:
-                    what = (
-                        f"is a ranking of another collection than {dataset.name}: other documents and queries"
+            if dataset is not None:
+                there = dataset.layout
+                asked = there.queries is not None and there.qrels and queries != dataset.queries_fingerprint
+                ranked = there.documents is not None and documents != dataset.corpus.fingerprint
+                if asked and ranked:
+                    what = "is a ranking of another collection than"
+                    raise BadValue(
+                        f"{run.parent} {what} {dataset.name}: other documents and queries; name its own"
                     )
-                    raise BadValue(f"{run.parent} {what}; name its own")
+                if asked or ranked:
+                    what = (
+                        "ranked other documents" if ranked else "was asked other queries, texts or candidates"
+                    )
+                    others[f"{run.parent} {what} than {dataset.name}:{dataset.split} has"] = None
     if len(kept) == 2:
         others[f"self-matches were left out of {kept[False]} when it was made, not of {kept[True]}"] = None
     for said in others:
@@ -816,14 +824,15 @@ def _cells_in(
     if not stages:
         return []
     ranked = stages[-1][1]
-    by_qrels: dict[str, list[tuple[Path, Record]]] = {}
+    by_qrels: dict[tuple[object, ...], list[tuple[Path, Record]]] = {}
     for path in sorted(folder.glob(SCORES)) if scores is None else scores:
         record = record_of(folder, path.name)
         if record is not None and record.declared.get("run") == ranked.stage.key:
             qrels, measures, interval = (record.declared.get(n) for n in ("qrels", "measures", "interval"))
             if not (isinstance(qrels, str) and isinstance(measures, dict) and isinstance(interval, dict)):
                 raise FormatError(path, "another layout", "a record of weir run")
-            by_qrels.setdefault(qrels, []).append((path, record))
+            of = qrels, record.facts.get("dataset"), record.facts.get("split")
+            by_qrels.setdefault(of, []).append((path, record))
     return [_cell(folder, ranked, scored, stages) for scored in by_qrels.values()]
 
 
@@ -875,10 +884,14 @@ def _asked(cell: ResultCell, order: GridOrder) -> str | None:
 
 
 def _of_splits(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
-    """Return the scores of one system's rankings by split; splits may ask the same queries."""
-    by_split: dict[str, list[ResultCell]] = {}
+    """Return the scores of one system's rankings by collection and split, which may ask the same queries.
+
+    Two collections of the same documents may share a folder: "k b" and "k-b", or "KB" and "kb" where case does not
+    count.
+    """
+    by_split: dict[tuple[str, str], list[ResultCell]] = {}
     for cell in cells:
-        by_split.setdefault(cell.split, []).append(cell)
+        by_split.setdefault((cell.dataset, cell.split), []).append(cell)
     return list(by_split.values())
 
 
@@ -1185,7 +1198,8 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"
     judgments = [Note(f"{before}; the last ones asked for count")] if changed else []
-    made = [*map(Note, mixed_provenance(cells, shown)), *judgments, *said]
+    alike = look_alike_notes(name for cell in cells for name in (cell.called, cell.dataset))
+    made = [*map(Note, [*alike, *mixed_provenance(cells, shown)]), *judgments, *said]
     depths = dict.fromkeys([*_short_rankings(cells, shown), *unequal_depths(cells, shown)])
     return [*made, *depths, *unscored, *row_notes(rows)]
 

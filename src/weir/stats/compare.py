@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -103,6 +103,9 @@ def on_same_queries(
         differences.append("whether the judgments are the same cannot be seen, as the collection is not here")
     if not differences:
         return one, other, []
+    splits = [scores.origin.split for scores in (one, other)]
+    if differences and all(splits) and splits[0] != splits[1]:
+        differences.append(f"they are of the splits {splits[0]} and {splits[1]}")
     if not common:
         raise BadValue(
             f"{dataset}: baseline and candidate are not of the same judgments: {'; '.join(differences)}; save the "
@@ -234,6 +237,8 @@ class ScoreTable:
     """If columns pool several equally weighted parts: the unscaled values of each part."""
     queries: Ids | None = None
     """Identifiers of the columns; None if columns are datasets."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts of queries, as far as a collection is known."""
     group: str = ""
     """Name of the query group; "" for all queries."""
     unit_of: str = ""

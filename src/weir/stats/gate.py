@@ -19,7 +19,7 @@ from weir.measures.measure import direction, is_never, no_direction_note, within
 from weir.stats.compare import ScoreTable
 from weir.stats.distributions import student_quantile
 from weir.stats.power import MOST_QUERIES, POWER, queries_needed
-from weir.stats.query_differences import QueryDifference
+from weir.stats.query_differences import QueryDifference, shown
 from weir.stats.resampling import INTERVALS, bounds, fewest
 from weir.stats.run_noise import RunNoise, noise_of
 from weir.stats.score_rows import never_note
@@ -212,7 +212,9 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
         low = -1.0 if within_unit(table.measure) and low < -1 else float(low)
     worst = np.argsort(d, kind="stable")[:BROKEN_KEPT]
     broken = tuple(
-        QueryDifference(table.queries[q], float(before[q]), float(after[q]))
+        QueryDifference(
+            name := table.queries[q], float(before[q]), float(after[q]), table.texts.get(name, "")
+        )
         for q in worst[d[worst] < 0].tolist()
     )
     means = [averaged(exact_mean(row), table.geometric) for row in (before, after)]
@@ -258,25 +260,29 @@ def _gate_outcome(gates: Sequence[Gate]) -> str:
 
 
 def _page(gates: Sequence[Gate]) -> tuple[Table, ...]:
-    def filled(lines: Sequence[Sequence[str]], title: str = "") -> Table:
+    def filled(lines: Sequence[Sequence[str]], numbers: int, title: str = "") -> Table:
         used = [i for i in range(len(lines[0])) if any(line[i] for line in lines[1:])]
         cells = [[line[i] for i in used] for line in lines]
-        return table_of(cells, right=None, keys=sum(i < 4 for i in used), title=title)
+        return table_of(cells, right=None, keys=len(used) - numbers, title=title)
 
     lines = [["dataset", "group", "measure", *_NUMBERS, "allowed drop"]]
-    losses = [["dataset", "group", "measure", "query that lost", "baseline", "candidate"]]
+    losses = [["dataset", "group", "measure", "query that lost", "text", "baseline", "candidate"]]
     for one in gates:
         names = [one.dataset, one.group, one.measure, OUTCOMES[one.verdict], count(one.queries)]
         changes = [change(one.difference), change(one.low), score(one.max_drop)]
         lines.append([*names, score(one.before), score(one.after), *changes])
         losses += [
-            [one.dataset, one.group, one.measure, move.query, score(move.first), score(move.second)]
+            [
+                *(one.dataset, one.group, one.measure, move.query, shown(move.text)),
+                score(move.first),
+                score(move.second),
+            ]
             for move in (() if one.harmless else one.broken)
         ]
     reasons = [f"- {_subject(one, True)}: {'; '.join(_reasons(one))}" for one in gates if not one.passed]
-    tables = [filled(lines, f"weir gate: {OUTCOMES[_gate_outcome(gates)]}"), sentences(*reasons)]
+    tables = [filled(lines, 6, f"weir gate: {OUTCOMES[_gate_outcome(gates)]}"), sentences(*reasons)]
     if len(losses) > 1:
-        tables.append(filled(losses))
+        tables.append(filled(losses, 2))
     return tuple(part for part in (*tables, sentences(*_family(gates))) if part.header or part.notes)
 
 
@@ -295,11 +301,22 @@ def _gate_tables(gates: Sequence[Gate]) -> tuple[Table, ...]:
                 above.append(
                     f"{' ' * _INDENT}{count(one.lost)} quer{'y' if one.lost == 1 else 'ies'} lost{most}:"
                 )
-                lines = [["query", "baseline", "candidate", "change"]]
+                texted = any(m.text for m in one.broken)
+                lines = [["query", "baseline", "candidate", "change", *["text"] * texted]]
                 lines += [
-                    [m.query, score(m.first), score(m.second), change(m.difference)] for m in one.broken
+                    [
+                        m.query,
+                        score(m.first),
+                        score(m.second),
+                        change(m.difference),
+                        *[shown(m.text)] * texted,
+                    ]
+                    for m in one.broken
                 ]
-        tables.append(replace(table_of(lines, right=None, above=above), indent=_INDENT, follows=True))
+        tail = len(lines[0]) == 5
+        tables.append(
+            replace(table_of(lines, right=None, tail=tail, above=above), indent=_INDENT, follows=True)
+        )
     groups = [one for one in gates if one.group]
     if groups:
         lines = [["dataset", "measure", "group", *_NUMBERS]]

@@ -305,7 +305,7 @@ DIFFERENCES = ResultKind("diff", QueryDifferences, _diff_tables, page=_page, par
 
 
 def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
-    text = f"  {_excerpt(move.text)}" if move.text else ""
+    text = f"  {shown(move.text)}" if move.text else ""
     names = zip((moves.first, moves.second), moves.unanswered, strict=True)
     silent = [name for name, queries in names if move.query in queries]
     flag = f"  (not answered by {' and '.join(silent)})" if silent else ""
@@ -313,11 +313,12 @@ def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
     for shift in move.documents:
         before, after = ("-" if rank is None else str(rank) for rank in (shift.before, shift.after))
         content = " | ".join(part for part in (shift.title, shift.text) if part)
-        shown = f"  {_excerpt(content)}" if content else ""
-        lines.append(f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){shown}")
+        words = f"  {shown(content)}" if content else ""
+        lines.append(f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){words}")
     return lines
 
 
-def _excerpt(text: str) -> str:
+def shown(text: str) -> str:
+    """Return a text as one line of at most EXCERPT_CHARACTERS characters."""
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"

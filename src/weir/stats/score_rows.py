@@ -28,6 +28,7 @@ from weir.core.scores import (
     Row,
     Scores,
 )
+from weir.core.short_names import look_alike_notes
 from weir.core.strings import Float64, Int32
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
@@ -90,20 +91,14 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
         note.about("each system" if len(names) == len(scores) > 2 else _few(names)) if several else note
         for note, names in alike.items()
     ]
-    depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
-    whole = {name for name, one in scores.items() if one.origin.whole}
-    measured = dict.fromkeys(m for one in scores.values() for m in one.measures)
-    deep = depth_notes(
-        depths, {m: [n for n, one in scores.items() if m in one.measures] for m in measured}, whole
-    )
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
     made = {
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
-    apart = map(Note, other_algorithms(made))
-    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deep]
+    apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
+    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
     return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
 
 
@@ -419,6 +414,29 @@ def depth_notes(
         for systems, measures in alike.items()
         for note in _depth_notes({name: depths[name] for name in systems}, measures, whole)
     ]
+
+
+def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
+    """Return the `depth_notes` of systems by their scores, on these measures, by default on all."""
+    depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
+    whole = {name for name, one in scores.items() if one.origin.whole}
+    names = tuple(measures) or dict.fromkeys(m for one in scores.values() for m in one.measures)
+    return depth_notes(
+        depths, {m: [n for n, one in scores.items() if m in one.measures] for m in names}, whole
+    )
+
+
+def ranked_notes(joins: Mapping[str, Judged], measures: Sequence[Measure]) -> list[Note]:
+    """Return notes on rankings, each joined with judgments, that do not answer all queries, and on their depths:
+    either may be all that tells such systems apart."""
+    scores = {name: scores_of(joined, tuple(measures)) for name, joined in joins.items()}
+    missing = {name: int(np.count_nonzero(~one.answered)) for name, one in scores.items()}
+    unanswered = [
+        unanswered_note(missing[name], len(one.answered), one.conventions).about(name)
+        for name, one in scores.items()
+        if missing[name]
+    ]
+    return [*unanswered, *deeper_notes(scores)]
 
 
 def _depth_notes(depths: Mapping[str, int], measures: Iterable[str], whole: Collection[str]) -> list[Note]:

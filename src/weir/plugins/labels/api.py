@@ -16,9 +16,10 @@ from weir.api.given import all_rankings, run_from_given
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
 from weir.core.dangling import dangling, dangling_notes
+from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.query_metadata import QueryWeights
-from weir.core.rounding import counted
+from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.core.subject import Subject
@@ -33,7 +34,7 @@ from weir.files.layouts import holds_collection
 from weir.files.paths import path_of
 from weir.files.query_files import read_weights
 from weir.files.write import write_qrels
-from weir.measures.evaluate import distinct_names, names_of_runs
+from weir.measures.evaluate import distinct_names, names_of_runs, scores_of
 from weir.measures.measure import parse_measure
 from weir.models.families import families_of
 from weir.plugins.labels.estimates import (
@@ -69,6 +70,7 @@ from weir.stats.label_agreement import (
 )
 from weir.stats.order_agreement import ORDERS, order_agreement
 from weir.stats.preferences import Preference
+from weir.stats.score_rows import deeper_notes, ranked_notes
 
 if TYPE_CHECKING:
     from weir.core.query_metadata import QueryGroups
@@ -138,7 +140,7 @@ def rank_agreement(
         replace(order_agreement(systems, labels, other, parsed, (name, beside)), alike=_alike(systems, other))
         for beside, other in rest
     ]
-    return ResultSet(ORDERS, tuple(agreements))
+    return ResultSet(ORDERS, tuple(agreements), tuple(ranked_notes(_joined(systems, labels), (parsed,))))
 
 
 @checked
@@ -202,8 +204,17 @@ def holes(
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs, collection).items()}
     judgments = scoring.counted(qrels_from(qrels))
-    study = hole_study(systems, judgments, people, by_model, parse_measure(str(measure)), rel)
-    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model))
+    parsed = parse_measure(str(measure))
+    study = hole_study(systems, judgments, people, by_model, parsed, rel)
+    told = ranked_notes(_joined(systems, judgments), (parsed,))
+    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *told)
+    for labels in (one for one in (people, by_model) if one is not None):
+        strange = int((judgments.queries.codes(labels.queries.strings) < 0)[labels.query_of_row()].sum())
+        of_others = part_of(strange, len(labels.doc), "labels", "is", "are")
+        notes = (
+            *notes,
+            *[Note(f"{of_others} of queries without judgments here, and left out")] * bool(strange),
+        )
     alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
     return ResultSet(HOLE_STUDIES, (study,), notes if human is not None else (*notes, Note(alone)))
 
@@ -219,6 +230,10 @@ def _systems(
         str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}" for n, run in enumerate(runs, 1)
     ]
     return dict(zip(distinct_names([run.name for run in rankings], long), rankings, strict=True))
+
+
+def _joined(systems: Mapping[str, Run], qrels: Qrels) -> dict[str, Judged]:
+    return {name: Judged.of(run, qrels) for name, run in systems.items()}
 
 
 def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:
@@ -289,8 +304,11 @@ def estimate(
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
     rules = ScoringRules.of(collection)
     rankings = _rankings_by_name(runs, rules)
-    estimates = estimated_scores(rankings, by_people, by_model, parse_measure(str(measure)), design)
+    parsed = parse_measure(str(measure))
+    estimates = estimated_scores(rankings, by_people, by_model, parsed, design)
     notes = unanswered_notes(rankings, by_people, by_model)
+    scores = {name: scores_of(joined, (parsed,)) for name, joined in _joined(rankings, by_model).items()}
+    notes += deeper_notes(scores)
     return ResultSet(
         ESTIMATES, tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
     )
@@ -443,6 +461,12 @@ def relabel(
     for subject in subjects:
         changes, together = relabelled(subject, new, parse_measure(measure), origin)
         rows += changes
+        several = len(subjects) > 1
+        before = subject.need_qrels()
+        told = ranked_notes(
+            _joined(subject.runs, before if len(before) else together), (parse_measure(measure),)
+        )
+        notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")

@@ -76,6 +76,7 @@ def _show_all(found: Sequence[ResultSet[Any]], form: str | None) -> None:
         show_tables([table for results in found for table in results.tables()])
     for results in found if form is not None else ():
         show_results(results, form)
+    say_notes(note for results in found for note in results.notes())
 
 
 @click.command("estimate")
@@ -105,7 +106,6 @@ def estimate_command(
         raise click.UsageError("-o takes --next or --width, which say what to draw")
     estimates = labels.estimate(human, model, *runs, **given)
     drawn = [labels.next_queries(human, model, *runs, **given, **next_ones)] if planned else []
-    say_notes(estimates.notes())
     _show_all([estimates, *drawn], form)
     if "out" in next_ones:
         say(f"{next_ones['out']}: {sum(one.pairs for plans in drawn for one in plans):,} pairs to judge")

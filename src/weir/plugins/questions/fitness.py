@@ -48,6 +48,7 @@ from weir.plugins.questions.system_stages import MemoryShelf
 from weir.stats.distributions import binomial_tail
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 from weir.stats.run_noise import RunNoise
+from weir.stats.score_rows import ranked_notes
 from weir.stats.significance import deviation_of, exact_mean
 from weir.systems import system
 from weir.systems.composite import adapted_to, indexed, rankings
@@ -329,6 +330,8 @@ def fitness(
         raise BadValue(
             "`same` is of rankings that are there, `systems` and `repeats` of systems that are run; give one"
         )
+    if labels and not (same or repeats):
+        raise BadValue("`labels` add to what varies between runs of a system; give `repeats`, or `same`")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RankingWarning)
         subjects = subjects_of(targets, places_of(collection))
@@ -341,7 +344,16 @@ def fitness(
         change, parsed, tuple(map(system, systems)), repeats, same, others, by, progress or (lambda *_: None)
     )
     found = [_fitness(subject, wanted) for subject in subjects]
-    return ResultSet(FITNESSES, tuple(found), tuple(map(Note, left)))
+    notes = [*map(Note, left), *(note for one in subjects for note in ranked_notes(one.joins, parsed))]
+    notes += [
+        Note(
+            f"{one.subject}: the noise of {one.system} is of {one.queries} queries, those with a value by all judgments"
+        )
+        for each in found
+        for one in each.noise
+        if one.queries < each.measures[0].queries and one.measure == each.measures[0].measure
+    ]
+    return ResultSet(FITNESSES, tuple(found), tuple(notes))
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:

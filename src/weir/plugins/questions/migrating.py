@@ -33,6 +33,7 @@ from weir.plugins.questions.migration import (
     migration_of,
 )
 from weir.registry import check_whole
+from weir.stats.score_rows import depth_notes
 
 
 @checked
@@ -81,7 +82,18 @@ def migrate(
     groups = None if by is None else query_groups(by, before.queries, dataset)
     found = migration_of(before, after, rules, known, queries, groups, thresholds)
     found = replace(found, dataset="" if dataset is None else dataset.name)
-    notes = [*scoring.notes, *_answered_by_one(before, after)]
+    depths = {run.name: int(np.diff(run.ptr).max()) for run in (before, after)}
+    notes = [
+        *scoring.notes,
+        *_answered_by_one(before, after),
+        *depth_notes(depths, {rules.measure: tuple(depths)}),
+    ]
+    if (before.docs.codes(after.docs.strings) < 0).all():
+        notes.append(
+            Note(
+                f"{before.name} and {after.name} share no document: are their identifiers of one collection?"
+            )
+        )
     if out is not None and found.labels.verdict != "undecided":
         notes.append(Note(f"nothing is left to label: {out} is not written"))
     elif out is not None:

@@ -16,7 +16,7 @@ from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries
 from weir.core.filters import DocumentLists, parse_filter
 from weir.core.qrels import Qrels
-from weir.core.rounding import counted
+from weir.core.rounding import counted, part_of
 from weir.core.run import Named, Run
 from weir.core.scores import Note
 from weir.datasets.load import Dataset
@@ -254,7 +254,7 @@ def funnel(
     rules = rules or FunnelRules()
     watch = progress or (lambda stage, done, total: None)
     experiment = Experiment((dataset,), (system,), k=rules.k)
-    found = []
+    found, notes = [], dict[Note, None]()
     memory = MemoryShelf()
     for cell in experiment.cells(None if results is None else path_of(results), watch):
         collection, shelf = cell.stages.dataset, memory if results is None else cell.stages
@@ -270,7 +270,8 @@ def funnel(
         stages = stages_on(collection, cell.adapted, rules.k, ask, look, given)
         made = funnel_of(stages, collection.qrels, rules, (collection.corpus, collection.queries))
         found.append(replace(made, dataset=collection.name, system=str(cell.system)))
-    return ResultSet(FUNNELS, tuple(found))
+        notes |= dict.fromkeys(ScoringRules(dataset=collection).dangling_notes(collection.qrels))
+    return ResultSet(FUNNELS, tuple(found), tuple(notes))
 
 
 def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], None]) -> Asking:
@@ -320,9 +321,16 @@ def funnel_of_rankings(
     long = [str(one) if isinstance(one, (str, Path)) else f"ranking {n}" for n, one in enumerate(given, 1)]
     names = distinct_names([run.name for run in runs], long)
     counting = scoring.counted(qrels_from(judgments))
+    unanswered = list[Note]()
     for name, run in zip(names, runs, strict=True):
-        if not (run.queries.codes(counting.queries.strings) >= 0).any():
+        answered = int(np.count_nonzero(run.queries.codes(counting.queries.strings) >= 0))
+        if not answered:
             raise BadValue(f"{name} answers none of the {len(counting):,} judged queries")
+        if answered < len(counting):
+            answers = part_of(answered, len(counting), "judged queries", "is", "are")
+            unanswered.append(
+                Note(f"{name}: {answers} answered; all relevant documents of the others count as lost there")
+            )
     stages = tuple(
         StageRanking(name, "rerank" if n else "search", run)
         for n, (name, run) in enumerate(zip(names, runs, strict=True))
@@ -345,5 +353,7 @@ def funnel_of_rankings(
         if count
     ]
     return ResultSet(
-        FUNNELS, (replace(made, dataset=name, system=" > ".join(names)),), (*scoring.notes, *notes)
+        FUNNELS,
+        (replace(made, dataset=name, system=" > ".join(names)),),
+        (*scoring.notes, *unanswered, *notes, *scoring.dangling_notes(counting)),
     )

@@ -20,8 +20,10 @@ from weir.plugins.importing.cells import (
     identifier,
     is_grade,
     is_identifier,
+    is_rounded,
     listed,
     number,
+    one_of,
     plain_text,
     refuse_no_identifier,
 )
@@ -224,6 +226,9 @@ def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
         if name not in numbers and chosen.isdisjoint(set(families[name].values()) - {name})
     }
     if not documents:
+        grades = [one for name in usual(numbers, "grade") for _, one in sorted(families[name].items())]
+        if len(grades) > 1 and chosen.isdisjoint(grades):
+            one_of("grade", grades)  # as of several judges
         return rows
     if numbers:
         raise BadValue(
@@ -372,8 +377,13 @@ def _rows(
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
     names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
-    numbers = (dict.get(row.fields, name) for row in rows for name in names)
-    if pointed := sum(type(one) is float and one.is_integer() for one in numbers):
+    named = [dict.get(row.fields, name) for row in rows for name in names]
+    if rounded := sum(map(is_rounded, named)):
+        one = next(filter(is_rounded, named))
+        yield FileRemark(
+            f"identifiers such as {one}, as a spreadsheet rounds long numbers, kept as they are: {rounded:,}"
+        )
+    if pointed := sum(type(one) is float and one.is_integer() for one in named):
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
