@@ -88,7 +88,7 @@ def compare_cells(
     """Return comparisons of systems on each dataset and, if there are several, across datasets.
 
     cells: finished results, each of a system on a dataset, or their `scores_of_cells`.
-    measures: by default those of the results that have a direction.
+    measures: by default all of the results that have a direction.
 
     Leaves out a dataset with one system, and a system without the measure (see `lacking_notes`). Across
     datasets only systems that all have are compared; a complete group, such as cqadupstack, counts as one
@@ -350,7 +350,7 @@ def diff_runs(
 ) -> QueryDifferences:
     """Return the comparison of two named runs query by query.
 
-    rules, top: as for `diff_files`. Raises BadValue for a run that answers no judged query.
+    rules, top: see `diff_files`. Raises BadValue for a run that answers no judged query.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -387,7 +387,7 @@ def diff_cells(
 
     measure: by default the first that both have.
     collection: provides documents and texts.
-    top: as for `diff_files`.
+    top: see `diff_files`.
 
     Raises FormatError for a folder that is no finished result; BadValue for different collections, no common
     measure, or different judgments without their collection.
@@ -549,7 +549,7 @@ def system_of(
 ) -> SystemScores:
     """Return the scores of the single system in a results folder, or of a run with judgments, for a baseline.
 
-    Other arguments are those of `gate_inputs`. Raises BadValue for several systems or missing judgments.
+    Other arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
