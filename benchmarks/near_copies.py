@@ -68,10 +68,10 @@ def quality(
 def weir(texts: list[str], pairs: list[tuple[int, int]]) -> dict[str, object]:
     corpus = Corpus(Ids.of(map(str, range(len(texts)))), Strings.of(texts))
     begun = time.perf_counter()
-    found = near_copies(corpus)
+    groups, _, skipped = near_copies(corpus)
     seconds = time.perf_counter() - begun
-    said = quality(texts, pairs, found.groups.number, [rows.tolist() for rows in found.groups.members()])
-    return {"engine": "weir", "documents": len(texts), "seconds": seconds, "skipped": found.skipped} | said
+    said = quality(texts, pairs, groups.number, [rows.tolist() for rows in groups.members()])
+    return {"engine": "weir", "documents": len(texts), "seconds": seconds, "skipped": skipped} | said
 
 
 def datasketch(texts: list[str], pairs: list[tuple[int, int]]) -> dict[str, object]:

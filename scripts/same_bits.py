@@ -140,8 +140,8 @@ def audited() -> Iterator[bytes]:
     words = [f"word{n}" for n in range(300)]
     texts = [" ".join(rng.choice(words, 60)) for _ in range(300)]
     texts += [text.replace("word7 ", "word8 ") for text in texts[:100]]
-    copies = near_copies(Corpus.of({f"d{n}": text for n, text in enumerate(texts)}))
-    yield from (copies.groups.number.tobytes(), copies.leader.tobytes())
+    groups, leader, _ = near_copies(Corpus.of({f"d{n}": text for n, text in enumerate(texts)}))
+    yield from (groups.number.tobytes(), leader.tobytes())
 
 
 TASKS: dict[str, tuple[Callable[[], Iterator[bytes]], bool]] = {

@@ -168,6 +168,11 @@ def test_a_row_of_totals_is_no_query(word, tmp_path):
     report = import_files(tmp_path / "g.csv", tmp_path / "out")
     assert f"line 22: '{word}' with 20 looks like a row of totals" in report.lines()[0]
     assert len(written(tmp_path / "out")[1]) == 20
+    (tmp_path / "queries.csv").write_text(
+        "id,query\n" + "".join(f"q{n},what\n" for n in range(20)) + f"{word},20\n"
+    )
+    report = import_files(tmp_path / "queries.csv", tmp_path / "queries")
+    assert f"'{word}' with 20 looks like a row of totals" in report.lines()[0]
     (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{word},d1\n{rows}")  # a query like others
     import_files(tmp_path / "g.csv", tmp_path / "out2")
     assert len(written(tmp_path / "out2")[1]) == 21
@@ -179,6 +184,36 @@ def test_rows_of_two_splits_are_no_ranking_for_import_as_for_eval(tmp_path):
     for read in (read_run, lambda path: import_files(path, tmp_path / "out")):
         with pytest.raises(WeirError, match=r"line 3: (found )?a row of split 'test'"):
             read(path)
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#REF!", "#VALUE!", "########"])
+@pytest.mark.parametrize("column", ["doc_id", "relevant_docs"])
+def test_an_error_of_a_spreadsheet_is_no_identifier(error, column, tmp_path):
+    rows = "".join(f"what is {n},d{n}\n" for n in range(20))
+    (tmp_path / "g.csv").write_text(f"question,{column}\n{rows}and that,{error}\n")
+    report = import_files(
+        tmp_path / "g.csv", tmp_path / "out", "relevant=doc_id" if column == "doc_id" else None
+    )
+    assert f"line 22: '{error}' of a spreadsheet as '{column}'" in report.lines()[0]
+    assert len(written(tmp_path / "out")[1]) == 20
+
+
+def test_long_numbers_that_a_spreadsheet_rounded_are_told(tmp_path):
+    report = imported(tmp_path, "g.csv", "query_id,doc_id,grade\nq,1.23457E+17,1\nq,1e5,1\n")
+    assert (
+        "such as 1.23457E+17, as a spreadsheet rounds long numbers, kept as they are: 1" in report.lines()[0]
+    )
+    assert written(tmp_path / "out")[1] == {"q": {"1.23457E+17": 1, "1e5": 1}}
+
+
+@pytest.mark.parametrize("names", ["grade,grade.1", "grade_1,grade_2", "judgment 1,judgment 2"])
+def test_columns_of_several_grades_are_asked_about(names, tmp_path):
+    (tmp_path / "g.csv").write_text(f"query_id,doc_id,{names}\nq,a,1,2\nq,b,0,0\n")
+    first, second = names.split(",")
+    with pytest.raises(WeirError, match=f"{first} and {second} could each be the grade"):
+        import_files(tmp_path / "g.csv", tmp_path / "out")
+    import_files(tmp_path / "g.csv", tmp_path / "out", {"grade": second})
+    assert written(tmp_path / "out")[1] == {"q": {"a": 2, "b": 0}}
 
 
 def test_nothing_in_a_column_of_grades_is_unjudged_in_whatever_word(tmp_path):

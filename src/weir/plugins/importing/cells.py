@@ -221,8 +221,20 @@ def identifier(value: object) -> str:
     return text if text.strip() else ""
 
 
+_ERRORS = re.compile(r"#+|#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|ERROR!|SPILL!)")
+_ROUNDED = re.compile(r"-?\d(\.\d+)?E\+\d+")
+
+
+def is_rounded(value: object) -> bool:
+    """Return True for a text as a spreadsheet shows a long number: 1.23457E+17."""
+    return isinstance(value, str) and _ROUNDED.fullmatch(value.strip()) is not None
+
+
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for an object or a list, also as text, a Boolean or bytes in the place of an identifier."""
+    """Raise ValueError for an object or a list, also as text, a Boolean or bytes in the place of an identifier, and
+    for what a spreadsheet shows in the place of a value, such as #N/A."""
+    if type(value) is str and _ERRORS.fullmatch(value.strip()):
+        raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
     if type(value) is int or (type(value) is str and value.lstrip()[:1] not in ("[", "{")):
         return
     with suppress(ValueError):

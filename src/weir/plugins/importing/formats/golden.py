@@ -20,8 +20,10 @@ from weir.plugins.importing.cells import (
     identifier,
     is_grade,
     is_identifier,
+    is_rounded,
     listed,
     number,
+    one_of,
     plain_text,
     refuse_no_identifier,
 )
@@ -224,6 +226,9 @@ def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
         if name not in numbers and chosen.isdisjoint(set(families[name].values()) - {name})
     }
     if not documents:
+        grades = [one for name in usual(numbers, "grade") for _, one in sorted(families[name].items())]
+        if len(grades) > 1 and chosen.isdisjoint(grades):
+            one_of("grade", grades)  # as of several judges
         return rows
     if numbers:
         raise BadValue(
@@ -372,12 +377,17 @@ def _rows(
     if not layout.words and not {"relevant", "doc", "retrieved"} & set(layout.roles):
         yield FileRemark(_queries_alone(layout, rows))
     names = [layout.roles[role] for role in ("query_id", "doc") if role in layout.roles]
-    numbers = (dict.get(row.fields, name) for row in rows for name in names)
-    if pointed := sum(type(one) is float and one.is_integer() for one in numbers):
+    named = [dict.get(row.fields, name) for row in rows for name in names]
+    if rounded := sum(map(is_rounded, named)):
+        one = next(filter(is_rounded, named))
+        yield FileRemark(
+            f"identifiers such as {one}, as a spreadsheet rounds long numbers, kept as they are: {rounded:,}"
+        )
+    if pointed := sum(type(one) is float and one.is_integer() for one in named):
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
-    odd = {**dict(_odd_identifiers(names, rows)), **_totals(layout, rows[-1:])}
+    odd = dict(_odd_identifiers(names, rows))
     yield from (Refused(where, reason) for where, reason in odd.items())
     rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
@@ -398,17 +408,6 @@ def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[s
                 refuse_no_identifier(name, dict.get(row.fields, name))
         except ValueError as error:
             yield row.where, str(error)
-
-
-def _totals(layout: _Layout, last: list[TableRow]) -> dict[str, str]:
-    """Return {place: reason} of a last row such as "Total, 12", of which the other cells are numbers."""
-    query = layout.roles.get("query", layout.roles.get("query_id", ""))
-    for row in last:
-        named = plain_text(dict.get(row.fields, query))
-        others = [cell for one in row.fields.values() if (cell := plain_text(one)) not in ("", named)]
-        if fold(named) in field_names().totals and others and all(number(one) is not None for one in others):
-            return {row.where: f"'{named}' with {', '.join(others)[:40]} looks like a row of totals"}
-    return {}
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
