@@ -168,6 +168,11 @@ def test_a_row_of_totals_is_no_query(word, tmp_path):
     report = import_files(tmp_path / "g.csv", tmp_path / "out")
     assert f"line 22: '{word}' with 20 looks like a row of totals" in report.lines()[0]
     assert len(written(tmp_path / "out")[1]) == 20
+    (tmp_path / "queries.csv").write_text(
+        "id,query\n" + "".join(f"q{n},what\n" for n in range(20)) + f"{word},20\n"
+    )
+    report = import_files(tmp_path / "queries.csv", tmp_path / "queries")
+    assert f"'{word}' with 20 looks like a row of totals" in report.lines()[0]
     (tmp_path / "g.csv").write_text(f"question,relevant_docs\n{word},d1\n{rows}")  # a query like others
     import_files(tmp_path / "g.csv", tmp_path / "out2")
     assert len(written(tmp_path / "out2")[1]) == 21

@@ -185,7 +185,7 @@ def test_what_a_command_left_in_the_folder_is_shown_for_its_collection(results, 
     (folder / "b.json").write_text(saved.shown("json"))
     weir.gate_sequentially(folder / "looks.json", *rankings(folder, "bm25", "rm3"), measures="nDCG@10")
     (folder / "broken.json").write_text('{"weir": "filters", "results": [{}]}')
-    (folder / "other.json").write_bytes(b"\xff\xfe")
+    (folder / "other.json").write_bytes(b"\xff")
     (folder / "<b>.json").symlink_to("/nowhere")
     pages = client(folder)
     with pytest.warns(LossWarning, match="not read: 1 file without valid JSON, other.json"):

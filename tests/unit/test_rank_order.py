@@ -82,6 +82,21 @@ def test_rows_that_only_rise_are_said_where_there_are_no_ranks(tmp_path, suffix)
     )  # three rows rise once in six times by chance
 
 
+@pytest.mark.parametrize("begin", [0, 1])
+def test_numbers_that_count_up_as_ranks_do_are_said_of_few_rows(tmp_path, begin):
+    few = [
+        (f"q{q}", f"d{d}", 0, float(d + begin)) for q, size in ((1, 2), (2, 3), (3, 3)) for d in range(size)
+    ]
+    for suffix in (".json", ".trec"):
+        with pytest.warns(
+            RankingWarning, match="scores count up from row to row, as ranks do, in 3 of 3 rankings"
+        ):
+            read_run(written(tmp_path, suffix, few))
+    for gap in (0.5, 2.0):  # few rows rise so by chance
+        rows = [(q, d, 0, score * gap) for q, d, _, score in few]
+        assert read_run(written(tmp_path, ".json", rows)).doubts == ()
+
+
 def test_what_python_holds_is_looked_at_too():
     nested: dict[str, dict[str, float]] = {}
     for query, doc, _, score in DISTANCES:

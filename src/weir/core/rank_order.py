@@ -20,6 +20,8 @@ HEAD_ROWS = 1 << 12
 """Rows of a file whose ranks are read if its scores only fall, rounded to whole rankings."""
 CHANCE = 0.001
 """Rising scores are reported if random rows would rise less often than this."""
+CHANCE_OF_RANKS = 0.05
+"""The same for scores that are 1, 2, 3 ... or 0, 1, 2 ... in every ranking, as ranks are."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ class OrderCounts:
             said.append(f"{how} in {self.contrary:,} of {counted(self.ranked, 'ranking')}")
         if self.rising and 2 * self.rising > self.listed:
             ways = lgamma(self.listed + 1) - lgamma(self.rising + 1) - lgamma(self.listed - self.rising + 1)
-            if ways - self.surprise < log(CHANCE):
-                how = "scores rise from row to row, as distances do,"
+            chance, how = CHANCE, "scores rise from row to row, as distances do,"
+            if self.exactly:
+                chance, how = CHANCE_OF_RANKS, "scores count up from row to row, as ranks do,"
+            if ways - self.surprise < log(chance):
                 said.append(f"{how} in {self.rising:,} of {counted(self.listed, 'ranking')}")
         if self.fractional:
             said.append(f"{counted(self.fractional, 'rank')} with a fraction, as scores have")
@@ -111,8 +115,10 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     rises = (score[1:] > score[:-1]) & within
     falls = (score[1:] < score[:-1]) & within
     has_ranks = np.zeros(rankings, np.bool_)
-    ranked, fractional, exchanged = (0, 0, 0), 0, (False, False, False)
+    ranked, fractional = (0, 0, 0), 0
+    exchanged = (*_counts_up(cuts, exact, within), False)
     if rank is not None:
+        exchanged = (False, False, False)
         known = ~np.isnan(rank)
         changes = (rank[1:] != rank[:-1]) & within & known[1:] & known[:-1]
         has_ranks = _any_in(changes, begins) & (np.minimum.reduceat(known, begins) > 0)
@@ -130,15 +136,20 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     return OrderCounts(*ranked, listed, int(plain_rise.sum()), surprise, fractional, *exchanged, len(exact))
 
 
+def _counts_up(cuts: Int64, score: Float64, within: NDArray[np.bool_]) -> tuple[bool, bool]:
+    steps = score[1:] - score[:-1]
+    if (score % 1 != 0).any() or ((steps <= 0) & within).any():
+        return False, False
+    return True, bool(np.isin(score[cuts[:-1]], (0, 1)).all() and ((steps == 1) | ~within).all())
+
+
 def _looks_exchanged(
     cuts: Int64, score: Float64, rank: Float64, within: NDArray[np.bool_]
 ) -> tuple[bool, bool, bool]:
-    steps = score[1:] - score[:-1]
-    if (score % 1 != 0).any() or ((steps <= 0) & within).any():
+    count_up, exactly = _counts_up(cuts, score, within)
+    if not count_up:
         return False, False, False
-    begins = cuts[:-1]
-    exactly = bool(np.isin(score[begins], (0, 1)).all() and ((steps == 1) | ~within).all())
-    ends = rank[cuts[1:] - 1]
+    begins, ends = cuts[:-1], rank[cuts[1:] - 1]
     gaps = _any_in((rank[:-1] - rank[1:] != 1) & within, begins) | (ends > 1) | (ends < 0)
     lower = _any_in((rank[1:] < rank[:-1]) & within, begins)
     fall = bool((lower & gaps).any()) and not bool(((rank[1:] >= rank[:-1]) & within).any())

@@ -32,6 +32,7 @@ from weir.experiment.results import (
     cell_collection,
     collection_of_cell,
     collection_places,
+    current_cells,
     damaged_records,
     dataset_of,
     finished_cells,
@@ -728,7 +729,10 @@ def _systems_in(
         raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
     cells, shallower = ([open_cell(folder)], []) if single else largest_k(by_split(finished_cells(folder)))
     systems: dict[str, dict[str, JudgedScores]] = {}
-    for cell in of_systems(cells, names):
+    chosen = of_systems(cells, names)
+    for stale in current_cells(chosen)[1]:
+        raise BadValue(f"{folder}: {stale.replace(': left out;', ';')}, or name what is gated by `systems`")
+    for cell in chosen:
         name = cell.label or cell.system
         if cell.dataset in systems.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")

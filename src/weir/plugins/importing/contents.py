@@ -387,7 +387,7 @@ def text_column(contents: Contents, used: str) -> str:
 
 _QUOTED_CELL = re.compile(r'"((?:[^"]|"")*)"')
 BEYOND = "\0"
-"""The key of a row's cells that have no column; such a row is refused."""
+"""The key of the reason why a row is refused: it has more cells than columns, or sums up the others."""
 _NUMBERS = ("grade", "score", "rank", "clicks", "impressions")
 
 
@@ -426,9 +426,15 @@ def _table(
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
         extra = [cell for cell in row[width:] if cell.strip()]
         if extra or (not header and len(row) != width):
-            fields[BEYOND] = extra or row[-1:]
+            fields[BEYOND] = f"more cells than columns ('{', '.join(extra or row[-1:])[:40]}')"
         rows.append(TableRow.of(f"line {line}", fields))
+    if header and _sums_up(cells := [cell.strip() for cell in records[-1][1] if cell.strip()]):
+        rows[-1].fields[BEYOND] = f"'{cells[0]}' with {', '.join(cells[1:])[:40]} looks like a row of totals"
     return header, rows
+
+
+def _sums_up(cells: Sequence[str]) -> bool:
+    return len(cells) > 1 and fold(cells[0]) in field_names().totals and all(map(_is_number, cells[1:]))
 
 
 _REMARK = re.compile(r"#(?!\s*[,;\t])")
@@ -587,7 +593,7 @@ class Contents:
         return len(self.rows)
 
     def sound(self) -> Contents:
-        """Return the contents without rows that have more cells than there are columns."""
+        """Return the contents without rows that are no records of the table."""
         if not any(BEYOND in row.fields for row in self.rows):
             return self
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))

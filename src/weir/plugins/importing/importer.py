@@ -159,8 +159,7 @@ def _accounted(
             whole.rows if whole.shape != "lines" else ()
         ):  # readers of lines look at their columns themselves
             if BEYOND in row.fields:
-                extra = ", ".join(map(str, row.fields[BEYOND]))[:40]
-                yield Refused(row.where, f"more cells than columns ('{extra}')")
+                yield Refused(row.where, row.fields[BEYOND])
         if whole.short:
             yield FileRemark(f"rows with fewer cells than columns, blank in the others: {whole.short:,}")
         for item in chosen.read(whole.sound(), choices):

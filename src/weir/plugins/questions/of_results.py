@@ -19,13 +19,13 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.tables import table_of
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, LossWarning, WeirError, user_level
+from weir.errors import BadValue, FormatError, LossWarning, WeirError, user_level
 from weir.experiment.audit_subjects import subject_of_cells
 from weir.experiment.results import ORDER, ResultCell
 from weir.files.beside import RULES_FILE
 from weir.files.ranking_file import RankingFile
 from weir.files.runs import read_run
-from weir.files.text_files import read_bytes
+from weir.files.text_files import read_text
 from weir.measures.measure import direction
 from weir.plugins.questions.document_rules import RULE_BREACHES, RULES, RuleBreaches, breaches_of
 from weir.plugins.questions.fitness import CHANGE, FITNESSES, fitness_of
@@ -375,10 +375,12 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
         try:
             if path.name == ORDER or not path.is_file() or path.stat().st_size > STORED_BYTES:
                 continue
-            answers = _answers_in(path, question)
-        except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError):
+            lines = [json.loads(line) for line in read_text(path).splitlines() if line.strip()]
+        except (json.JSONDecodeError, FormatError, OSError, RecursionError):
             damaged.append(path.name)
             continue
+        try:
+            answers = _answers_in(path, lines, question)
         except (WeirError, ValueError, KeyError, TypeError):  # a file of something else
             continue
         items = tuple(one for one in answers.items if _about(one) in ("", collection))
@@ -392,8 +394,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     return found
 
 
-def _answers_in(path: Path, question: Question) -> ResultSet[Any]:
-    lines = [json.loads(line) for line in read_bytes(path).decode("utf-8").splitlines() if line.strip()]
+def _answers_in(path: Path, lines: Sequence[Any], question: Question) -> ResultSet[Any]:
     first = lines[0] if lines else None
     if not isinstance(first, dict):
         raise ValueError

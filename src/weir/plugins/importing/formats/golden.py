@@ -387,7 +387,7 @@ def _rows(
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
-    odd = {**dict(_odd_identifiers(names, rows)), **_totals(layout, rows[-1:])}
+    odd = dict(_odd_identifiers(names, rows))
     yield from (Refused(where, reason) for where, reason in odd.items())
     rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
@@ -408,17 +408,6 @@ def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[s
                 refuse_no_identifier(name, dict.get(row.fields, name))
         except ValueError as error:
             yield row.where, str(error)
-
-
-def _totals(layout: _Layout, last: list[TableRow]) -> dict[str, str]:
-    """Return {place: reason} of a last row such as "Total, 12", of which the other cells are numbers."""
-    query = layout.roles.get("query", layout.roles.get("query_id", ""))
-    for row in last:
-        named = plain_text(dict.get(row.fields, query))
-        others = [cell for one in row.fields.values() if (cell := plain_text(one)) not in ("", named)]
-        if fold(named) in field_names().totals and others and all(number(one) is not None for one in others):
-            return {row.where: f"'{named}' with {', '.join(others)[:40]} looks like a row of totals"}
-    return {}
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
