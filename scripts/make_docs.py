@@ -425,7 +425,7 @@ def picture(path: Path) -> None:
         )
     axes.set_yticks(range(len(names)), names)
     axes.set_xlim(0, 1)
-    axes.set_xlabel("nDCG@10, mean and 95% bootstrap interval over queries")
+    axes.set_xlabel("nDCG@10, mean and 95% interval over queries")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

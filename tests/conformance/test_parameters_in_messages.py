@@ -88,6 +88,17 @@ def test_what_stands_in_backquotes_is_an_option_of_a_command():
     assert not unknown
 
 
+def test_a_value_that_is_advised_is_one_to_type():
+    """`systems=...` would be printed as -s Ellipsis."""
+    loose = [
+        f"{place}: {found[0]}"
+        for place, text in messages()
+        for found in PARAMETER.finditer(text)
+        if found[0].endswith("=...`")
+    ]
+    assert not loose
+
+
 @given(VALUE, st.dictionaries(VALUE, VALUE, min_size=1, max_size=3), st.lists(VALUE, min_size=1, max_size=3))
 def test_what_the_message_advises_is_read_as_that_value(text, table, several):
     @click.command

@@ -293,6 +293,10 @@ def test_forms():
     text = shown("compare", cs, explain=True)
     assert "m on data (60 queries)" in text
     assert "difference: each minus the baseline" in text
+    assert (
+        "interval of a mean: percentiles of 10,000 bootstrap means; Student's for fewer than 50 values"
+        in text
+    )
     assert "holm, adjusted over 2 comparisons" in text
     assert "holm, adjusted over 1 comparison)" in text
     assert "2,000 draws, seed 20210427" in text
@@ -310,7 +314,7 @@ def test_forms():
         r"s2 & \\textbf\{0\.\d{4}\}\$\^\{\\blacktriangle\}\$ \[0\.\d{4}, 0\.\d{4}\] &  \\\\", latex
     )
     assert r"\mathrm{a}}$" in shown("compare", [compared(made(3, step=0.1), method=FAST)], "latex")
-    assert latex.count("\n% ") == 8
+    assert latex.count("\n% ") == 9
     markdown = shown("compare", cs, "markdown")
     assert re.search(r"\| s2 \| \*\*0\.\d{4}\*\*▲ \\\[0\.\d{4}, 0\.\d{4}\\\] \|  \|", markdown)
     for form, cell in (("latex", "{} & "), ("markdown", "| {} |"), ("html", "<bdi>{}</bdi>")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -106,6 +107,10 @@ def test_compare_files(files, capsys):
     assert main(["compare", qrels, good, poor, "-m", "RR", "--json", "--draws", "50", "--seed", "3"]) == 0
     method = json.loads(capsys.readouterr().out)["method"]
     assert (method["draws"], method["seed"]) == (50, 3)
+    assert main(["compare", qrels, good, poor, "-m", "RR", "--csv"]) == 0
+    [pair] = csv.DictReader(capsys.readouterr().out.splitlines())
+    means = float(pair["second_mean"]) - float(pair["first_mean"])
+    assert means == pytest.approx(float(pair["difference"]))
 
 
 def test_compare_a_results_folder(tmp_path, capsys):

@@ -493,3 +493,24 @@ def test_systems_are_chosen_in_folders_alone(tmp_path):
     ):
         with pytest.raises(BadValue, match="`systems` chooses in a results folder"):
             ask()
+
+
+def test_results_by_judgments_that_no_longer_count_are_gated_by_none(tmp_path):
+    """As `weir compare` leaves them out: a gate would compare what was true before."""
+    documents, asked = {"d1": "egg", "d2": "ham"}, {f"q{n}": "egg" for n in range(6)}
+    for relevant, systems in (("d1", ["bm25", "rm3"]), ("d2", ["bm25"])):
+        collection = weir.Dataset.of(documents, asked, {q: {relevant: 1} for q in asked}, name="kb")
+        weir.benchmark(collection, systems, "RR", out=tmp_path)
+    with pytest.raises(
+        BadValue, match=r"rm3 on kb was scored by other judgments .* the same weir run scores it again"
+    ):
+        weir.gate(tmp_path, tmp_path, measures="RR")
+    with pytest.raises(BadValue, match="rm3 on kb was scored by other judgments"):
+        weir.gate(tmp_path, tmp_path, measures="RR", systems=["rm3"])
+    assert weir.gate(tmp_path, tmp_path, measures="RR", systems=["bm25"])
+    weir.benchmark(
+        collection, "rm3", "RR", k=1, out=tmp_path
+    )  # by the judgments that count, to another depth
+    found = weir.gate(tmp_path, tmp_path, measures="RR")
+    assert len(found) == 2
+    assert "was scored by other judgments" in "; ".join(note.text for note in found.notes())

@@ -142,6 +142,7 @@ def test_short_names_are_what_differs():
         "a b",
         "1",
     )
+    assert short_names(["dense(folder/model)", "bm25"]) == ("dense(folder/model)", "bm25")
     assert short_names(SYSTEMS[:2], {SYSTEMS[1]: "tuned"}) == ("bm25", "tuned")
 
 

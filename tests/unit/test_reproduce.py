@@ -92,7 +92,9 @@ def test_one_model_is_compared_with_one_system(tmp_path, capsys):
     cell(tmp_path, "a", {"nDCG@10": 0.6789}, system="bm25(k1=7.0)")
     cell(tmp_path, "b", {"nDCG@10": 0.6789}, system="bm25(k1=8.0)")
     assert main(["study", "reproduce", str(tmp_path), "--published", "minilm-l6 v2"]) == 2
-    assert "would be compared with 2 systems (bm25(k1=7.0), bm25(k1=8.0))" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "would be compared with 2 systems (bm25(k1=7.0), bm25(k1=8.0))" in told
+    assert told.endswith("choose one, as by -s 'bm25(k1=7.0)'\n")
     assert len(reproduce(tmp_path, "minilm-l6 v2", systems=["bm25(k1=7.0)"])) == 1
 
 

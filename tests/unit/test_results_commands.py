@@ -395,7 +395,7 @@ def test_results_of_two_objects_of_one_name_are_told(tmp_path):
     assert any(
         text.startswith("mine has no version, and 2 objects of that name answered (c, d)") for text in told
     )
-    assert any("its rankings replaced an earlier object's of this name" in text for text in told)
+    assert any("its rankings replaced earlier ones of this name" in text for text in told)
 
 
 def test_a_run_is_loaded_from_the_folder_of_its_system(tmp_path):

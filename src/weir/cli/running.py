@@ -158,7 +158,7 @@ def results_command(
 
     Several datasets and systems make a grid for each measure: the best of each dataset is marked, systems
     that share a letter cannot be told apart, and the last column is the mean over datasets, a group counting
-    as one. Otherwise, and with --long, each mean has its own line, with its 95% bootstrap interval over
+    as one. Otherwise, and with --long, each mean has its own line, with its 95% interval over
     queries. Datasets and systems are in the order in which they were first finished. Tables fit the terminal;
     a pipe gets whole rows unless COLUMNS is set.
     """

@@ -272,7 +272,7 @@ class Scores:
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return a table with a line for each measure: mean, 95% bootstrap interval, number of queries."""
+        """Return a table with a line for each measure: mean, 95% interval, number of queries."""
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:

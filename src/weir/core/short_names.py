@@ -111,8 +111,9 @@ def _tree(name: str) -> ast.expr | None:
         _label(tree, (), False)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    piped = isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.RShift)
-    return tree if piped or isinstance(tree, (ast.Call, ast.Name)) else None
+    if any(isinstance(node, ast.BinOp) and not isinstance(node.op, ast.RShift) for node in ast.walk(tree)):
+        return None  # dense(folder/model), an object's name, is no expression
+    return tree if isinstance(tree, (ast.BinOp, ast.Call, ast.Name)) else None
 
 
 def _label(node: ast.expr, keys: Sequence[str], heads: bool) -> str:

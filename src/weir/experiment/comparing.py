@@ -32,6 +32,7 @@ from weir.experiment.results import (
     cell_collection,
     collection_of_cell,
     collection_places,
+    current_cells,
     damaged_records,
     dataset_of,
     finished_cells,
@@ -726,7 +727,17 @@ def _systems_in(
     single = (folder / RECORD).exists()
     for damaged in () if single else damaged_records(folder):  # else another system would take its place
         raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
-    cells, shallower = ([open_cell(folder)], []) if single else largest_k(by_split(finished_cells(folder)))
+    found = [open_cell(folder)] if single else by_split(finished_cells(folder))
+    counting, outdated = current_cells(found)
+    cells, shallower = largest_k(counting)
+    there, asked = {(cell.dataset, cell.system) for cell in cells}, of_systems(found, names)
+    for stale, said in zip((cell for cell in found if cell.outdated), outdated, strict=True):
+        if (stale.dataset, stale.system) in there:
+            shallower.append(said)
+        elif stale in asked:
+            raise BadValue(
+                f"{folder}: {said.replace(': left out;', ';')}, or name what is gated by `systems`"
+            )
     systems: dict[str, dict[str, JudgedScores]] = {}
     for cell in of_systems(cells, names):
         name = cell.label or cell.system

@@ -119,7 +119,9 @@ def reproduce(
     compared = dict.fromkeys(cell.called for cell in cells)
     if name is not None and len(compared) > 1:
         several = f"{len(compared)} systems ({', '.join(compared)})"
-        raise BadValue(f"'{name}' would be compared with {several}; choose one by `systems=...`")
+        raise BadValue(
+            f"'{name}' would be compared with {several}; choose one, as by `systems={[next(iter(compared))]!r}`"
+        )
     checks_found = []
     for cell in cells:
         known, again, other = reported_of(cell), Rescored(cell), not_as_published(cell)

@@ -582,8 +582,8 @@ class StageCache:
 
 
 _REPLACED = (
-    "its rankings replaced an earlier object's of this name, as neither names a version; "
-    "a version, as in weir.encoder(model, version='2'), keeps both"
+    "its rankings replaced earlier ones of this name, as no version says that its object is still the same; "
+    "of an object with a version, as in weir.encoder(model, version='2'), they are kept"
 )
 
 

@@ -80,7 +80,7 @@ class BircoScore:
     plain: str
     """The measure that the name promises."""
     score: float
-    """Its mean over all judged queries; `low` and `high` are its 95% bootstrap interval."""
+    """Its mean over all judged queries; `low` and `high` are its 95% interval."""
     low: float
     high: float
     resampling: float
@@ -195,7 +195,7 @@ def _birco_tables(scores: Sequence[BircoScore]) -> tuple[Table, ...]:
         lines.append([one.dataset, *cells] if several else cells)
     note = (
         "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; "
-        "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
+        "score: over all judged queries, with its 95% interval; weir compare gives verdicts"
     )
     return (table_of(lines, keys=1 + several, notes=[note]),)
 

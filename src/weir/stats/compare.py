@@ -35,6 +35,7 @@ from weir.stats.resampling import (
     FEW_VALUES,
     INTERVALS,
     LEVEL,
+    MEAN_INTERVALS,
     RESAMPLES,
     SEED,
     Draws,
@@ -1073,10 +1074,14 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 
 
 def pair_records(c: Comparison) -> list[dict[str, object]]:
-    """Return a dict for each pair, with dataset, measure and method of its comparison."""
+    """Return a dict for each pair, with dataset, measure, means and method of its comparison."""
     about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
     settings = {"test": c.method.test, "correction": c.method.correction, "level": c.method.level}
-    return [about | json_value(pair) | settings for pair in c.pairs]
+    mean = {standing.system: standing.mean for standing in c.standings}
+    return [
+        json_value(about | vars(p) | {"first_mean": mean[p.first], "second_mean": mean[p.second]} | settings)
+        for p in c.pairs
+    ]
 
 
 def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
@@ -1297,6 +1302,8 @@ def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
     pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
     interval = f"its {100 * m.level:g}% interval ({m.interval})"
     lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
+    if any(c.unit == "queries" for c in comparisons):
+        lines.append(f"interval of a mean: {MEAN_INTERVALS}")
     if ranked and any(c.every_pair for c in comparisons):
         groups = (
             f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""

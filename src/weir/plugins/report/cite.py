@@ -23,6 +23,7 @@ from weir.measures import measures_of
 from weir.models.checkpoints import cards
 from weir.plugins.llm.rerank import METHODS
 from weir.stats.compare import ComparisonMethod
+from weir.stats.resampling import FEW_VALUES
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
 
@@ -152,7 +153,10 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
         if measure.condensed:
             yield "measure condensed"
     for cell in cells:
-        yield f"interval {cell.scored[-1][1].declared['interval'].get('method')}"
+        sizes = (
+            row.queries if row.counted is None else row.counted for row in cell.rows if row.low == row.low
+        )
+        yield from ("interval student" if n < FEW_VALUES else "interval percentile bootstrap" for n in sizes)
     method = ComparisonMethod()
     yield from (f"test {method.test}", f"correction {method.correction}")
 
