@@ -18,9 +18,10 @@ from weir.core.run import Run
 from weir.core.strings import Ids, Strings, hash_strings
 from weir.errors import BadRanking, FormatError, WeirError
 from weir.files import parsers as engines
-from weir.files.formats import _FOREIGN, PICKLE_MAGIC
+from weir.files.formats import PICKLE_MAGIC
 from weir.files.parsers import parse_decimals
 from weir.files.runs import read_run, read_run_against
+from weir.files.text_files import _FOREIGN
 
 pytestmark = [  # of ranks that say another order, and of rows that begin with #
     pytest.mark.filterwarnings(f"ignore::weir.errors.{name}") for name in ("RankingWarning", "LossWarning")
@@ -84,7 +85,9 @@ _ids = st.one_of(
     st.sampled_from(
         [b"1", b"2", b"10", b"q1", b"docdocdocdocdoc1", b"docdocdocdocdoc2", b"\xc3\xa9", b"a\x01b"]
     ),
-    st.binary(min_size=1, max_size=20).map(lambda b: re.sub(rb"[\t-\r ]", b"_", b)),
+    st.text(st.characters(codec="utf-8"), min_size=1, max_size=10).map(
+        lambda text: re.sub(rb"[\t-\r ]", b"_", text.encode())
+    ),
 )
 _scores = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(lambda x: repr(x).encode()),

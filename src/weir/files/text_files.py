@@ -426,7 +426,8 @@ class LineBuffer:
                 self._began = True
                 if self.text.startswith(BOM, 0, self._end):
                     self.consume(3)
-        if (at := _joint(self.text, seen, self._end)) >= 0:
+        plain = self.buf[min(seen, self._checked) : self._end].view(np.int8).min(initial=0) >= 0  # ASCII
+        if not plain and (at := _joint(self.text, seen, self._end)) >= 0:
             raise joined_files(self.path, self.line_of(at))
         if self.ended and self._end and self.text[self._end - 1] != 10:
             self.text[self._end] = 10
@@ -439,10 +440,8 @@ class LineBuffer:
                     long_line = f"a line of more than {LINE_BYTES:,} bytes"
                     raise FormatError(self.path, long_line, "one row on each line", self.line_of(begin))
         stop = self.text.rfind(b"\n", 0, self._end) + 1
-        if not self.text.isascii():
-            lines = bytes(memoryview(self.text)[self._checked : stop])
-            if not lines.isascii():
-                decoded(lines, self.path, self.line_of(self._checked))
+        if not plain:
+            decoded(bytes(memoryview(self.text)[self._checked : stop]), self.path, self.line_of(self._checked))
         self._checked = stop
         return stop
 
