@@ -382,14 +382,15 @@ def reproduction_page(
 @checked
 def results_beside(
     folder: FolderPath,
-    published: str,
+    published: str | Path,
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> ResultSet[BesideScore]:
     """Return the means of a results folder with the published scores on the same collections, splits and measures.
 
-    published: a publisher, such as "MTEB" or "BEIR paper", or words in names of published models.
+    published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
+        folder of MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
 
     Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and the
