@@ -508,3 +508,9 @@ def test_results_by_judgments_that_no_longer_count_are_gated_by_none(tmp_path):
     with pytest.raises(BadValue, match="rm3 on kb was scored by other judgments"):
         weir.gate(tmp_path, tmp_path, measures="RR", systems=["rm3"])
     assert weir.gate(tmp_path, tmp_path, measures="RR", systems=["bm25"])
+    weir.benchmark(
+        collection, "rm3", "RR", k=1, out=tmp_path
+    )  # by the judgments that count, to another depth
+    found = weir.gate(tmp_path, tmp_path, measures="RR")
+    assert len(found) == 2
+    assert "was scored by other judgments" in "; ".join(note.text for note in found.notes())

@@ -89,7 +89,7 @@ def compare_cells(
     """Return comparisons of systems on each dataset and, if there are several, across datasets.
 
     cells: finished results, each of a system on a dataset, or their `scores_of_cells`.
-    measures: by default those of the results that have a direction.
+    measures: by default all of the results that have a direction.
 
     Leaves out a dataset with one system, and a system without the measure (see `lacking_notes`). Across
     datasets only systems that all have are compared; a complete group, such as cqadupstack, counts as one
@@ -351,7 +351,7 @@ def diff_runs(
 ) -> QueryDifferences:
     """Return the comparison of two named runs query by query.
 
-    rules, top: as for `diff_files`. Raises BadValue for a run that answers no judged query.
+    rules, top: see `diff_files`. Raises BadValue for a run that answers no judged query.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -388,7 +388,7 @@ def diff_cells(
 
     measure: by default the first that both have.
     collection: provides documents and texts.
-    top: as for `diff_files`.
+    top: see `diff_files`.
 
     Raises FormatError for a folder that is no finished result; BadValue for different collections, no common
     measure, or different judgments without their collection.
@@ -550,7 +550,7 @@ def system_of(
 ) -> SystemScores:
     """Return the scores of the single system in a results folder, or of a run with judgments, for a baseline.
 
-    Other arguments are those of `gate_inputs`. Raises BadValue for several systems or missing judgments.
+    Other arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
@@ -727,12 +727,19 @@ def _systems_in(
     single = (folder / RECORD).exists()
     for damaged in () if single else damaged_records(folder):  # else another system would take its place
         raise StoreError(f"{damaged.removeprefix('left out: ')}; the same weir run makes it again")
-    cells, shallower = ([open_cell(folder)], []) if single else largest_k(by_split(finished_cells(folder)))
+    found = [open_cell(folder)] if single else by_split(finished_cells(folder))
+    counting, outdated = current_cells(found)
+    cells, shallower = largest_k(counting)
+    there, asked = {(cell.dataset, cell.system) for cell in cells}, of_systems(found, names)
+    for stale, said in zip((cell for cell in found if cell.outdated), outdated, strict=True):
+        if (stale.dataset, stale.system) in there:
+            shallower.append(said)
+        elif stale in asked:
+            raise BadValue(
+                f"{folder}: {said.replace(': left out;', ';')}, or name what is gated by `systems`"
+            )
     systems: dict[str, dict[str, JudgedScores]] = {}
-    chosen = of_systems(cells, names)
-    for stale in current_cells(chosen)[1]:
-        raise BadValue(f"{folder}: {stale.replace(': left out;', ';')}, or name what is gated by `systems`")
-    for cell in chosen:
+    for cell in of_systems(cells, names):
         name = cell.label or cell.system
         if cell.dataset in systems.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")

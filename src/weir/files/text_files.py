@@ -114,7 +114,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """Return a stream of a file's bytes, decompressing `.gz` and `.zst`, texts in UTF-16 as UTF-8; reading may
     raise one of DAMAGE.
 
-    Raises FormatError for whatever cannot be opened as a file, a device, a compression without decoder, and a
+    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder, and a
     file of another kind, such as a zip.
     """
     file = _opened(path)

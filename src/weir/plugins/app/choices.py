@@ -41,8 +41,7 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested results; by default those of the first system and of the best other one; raises
-    UnknownName."""
+    """Return the requested results, by default the first system's and the best other one's; raises UnknownName."""
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
         name.replace(" ", ""): cell for name, cell in names.items()

@@ -11,7 +11,6 @@ from weir import api
 from weir.cli.options import NAME, PATH, Given, options
 from weir.cli.terminal import say
 from weir.errors import BadValue, require
-from weir.systems.stored_run import StoredRun
 
 PORT = 4747
 
@@ -103,7 +102,7 @@ def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:
             "rankings"
         )
     folder = Path(f"{judgments.stem.replace(':', '-')}-results")
-    systems = [StoredRun(str(path)) for path in api.given.run_paths(runs)]
+    systems = [weir.systems.StoredRun(str(path)) for path in api.given.run_paths(runs)]
     weir.benchmark(judgments, systems, out=folder, **given)
     say(f"results: {folder}")
     return folder

@@ -111,7 +111,7 @@ class Answered:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What the first and the second system are called, as in the answer."""
+        """Names of the first and the second system, as in the answer."""
         return ("baseline", "candidate") if self.amount == "max_drop" else ("from", "to")
 
     @property

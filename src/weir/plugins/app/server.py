@@ -449,7 +449,7 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names to accept for a server that listens at `host`; "*" stands for any IP address.
+    """Return the host names to accept for a server that listens at `host`; "*" means any IP address.
 
     Requests with any other name are refused, as from a foreign page whose name resolves to this server (DNS
     rebinding).

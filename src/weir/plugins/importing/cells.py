@@ -157,7 +157,7 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 
 
 def trimmed(records: Iterable[Cells]) -> int:
-    """Return the number of records of which a text lost blanks around it."""
+    """Return the number of records in which a text lost blanks around it."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
 
 

@@ -434,7 +434,11 @@ def _table(
 
 
 def _sums_up(cells: Sequence[str]) -> bool:
-    return len(cells) > 1 and fold(cells[0]) in field_names().totals and all(map(_is_number, cells[1:]))
+    return (
+        len(cells) > 1
+        and fold(cells[0]) in field_names().totals
+        and all(number(cell) is not None for cell in cells[1:])
+    )
 
 
 _REMARK = re.compile(r"#(?!\s*[,;\t])")
@@ -492,24 +496,16 @@ _OTHER_TABLES = frozenset(
 def _is_header(cells: list[str], chosen: frozenset[str], named: bool = False) -> bool:
     if chosen and chosen <= set(cells):
         return True
-    if not any(map(_is_number, cells)) and chosen & set(cells):
+    if not any(number(cell) is not None for cell in cells) and chosen & set(cells):
         return True  # some of the columns, where others stand in other files
     if named:
         return False
     usual = {name for tiers in field_names().roles.values() for tier in tiers for name in tier}.union(
         *field_names().words.values(), _OTHER_TABLES
     )
-    if any(cell[:1] in ("[", "{") or len(cell) > 80 or _is_number(cell) for cell in cells):
+    if any(cell[:1] in ("[", "{") or len(cell) > 80 or number(cell) is not None for cell in cells):
         return False
     return any(fold(cell) in usual for cell in cells)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[tuple[int, list[str]]]:

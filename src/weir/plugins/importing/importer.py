@@ -321,8 +321,8 @@ def import_files(
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
     The collection has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and
-    import.json, as far as the files go, and appears whole or not at all. Refused files are left out and named
-    in the report.
+    import.json, without parts that the files lack, and appears whole or not at all. Refused files are left
+    out and named in the report.
     columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
         "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.

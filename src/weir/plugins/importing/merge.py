@@ -196,7 +196,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields of a document whose values differ from those of the document kept by this name."""
+        """Return the fields of a document that differ from the document kept by this name."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
@@ -524,27 +524,44 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     judged_queries = {query for query, _ in judgments}
     absent = sum(name not in merged.documents for name in judged) if merged.documents else 0
     if not choices.allow_disjoint:
-        others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
-        others |= {"queries: there is a text for none": set(merged.queries)}
-        advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
-        for what, names in others.items():
-            if judged_queries and names and not judged_queries & names:
-                raise BadValue(
-                    f"{what} of the {len(judged_queries):,} judged queries, such as '{min(judged_queries)[:60]}' "
-                    f"(its own are such as '{min(names)[:60]}'), {advice}"
-                )
-        if judged and absent == len(judged):
-            raise BadValue(
-                f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
-                f"is among them, {advice}"
-            )
+        _refuse_unrelated(merged, judged, judged_queries, absent)
     merged.notes += queries.notes() + docs.notes()
     for file in files:
         queries_found = (item for item in file.items if isinstance(item, FoundQuery))
         silent = (item for item in queries_found if not item.key.text and item.key.id not in merged.queries)
         file.counts.cells_left.update(name for item in silent for name in item.metadata)
+    merged.notes += _judgment_notes(judgments, merged)
+    if absent:
+        merged.notes.append(f"{absent} of {len(judged)} judged documents are not among the documents")
+    if merged.queries and (without_text := judged_queries - set(merged.queries)):
+        merged.notes.append(f"{len(without_text)} of {len(judged_queries)} judged queries have no text")
+    return merged
+
+
+def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
+    """Raise BadValue if a part has nothing in common with the judgments.
+
+    absent: number of judged documents that are not among the documents.
+    """
+    others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
+    others |= {"queries: there is a text for none": set(merged.queries)}
+    advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
+    for what, names in others.items():
+        if judged_queries and names and not judged_queries & names:
+            raise BadValue(
+                f"{what} of the {len(judged_queries):,} judged queries, such as '{min(judged_queries)[:60]}' "
+                f"(its own are such as '{min(names)[:60]}'), {advice}"
+            )
+    if judged and absent == len(judged):
+        raise BadValue(
+            f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', "
+            f"is among them, {advice}"
+        )
+
+
+def _judgment_notes(judgments: Sequence[tuple[str, Mapping[str, float]]], merged: Merged) -> Iterator[str]:
     if judgments and max(max(row.values()) for _, row in judgments) <= 0:
-        merged.notes.append("every grade is 0 or less: nothing is relevant")
+        yield "every grade is 0 or less: nothing is relevant"
     barred = [
         (query, doc)
         for query, row in judgments
@@ -554,14 +571,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
     if barred:
         query, doc = barred[0]
         both = counted(len(barred), "document is", "documents are")
-        merged.notes.append(
-            f"{both} both relevant and excluded, the first '{doc[:60]}' for query '{query[:60]}'; no ranking has them"
-        )
-    if absent:
-        merged.notes.append(f"{absent} of {len(judged)} judged documents are not among the documents")
-    if merged.queries and (without_text := judged_queries - set(merged.queries)):
-        merged.notes.append(f"{len(without_text)} of {len(judged_queries)} judged queries have no text")
-    return merged
+        yield f"{both} both relevant and excluded, the first '{doc[:60]}' for query '{query[:60]}'; no ranking has them"
 
 
 def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:

@@ -72,7 +72,7 @@ class Citations:
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on everything without a citation, and on collections other than those of the works."""
+        """Return notes on everything without a citation, and on collections that differ from the works'."""
         missing = [f"no citation is known for {', '.join(self.uncited)}"] if self.uncited else []
         return tuple(map(Note, [*missing, *self.others]))
 

@@ -23,6 +23,7 @@ from weir.core.charts import (
     NARROW_PX,
     WIDE_PX,
     Chart,
+    Interval,
     Intervals,
     Points,
     Spread,
@@ -383,15 +384,7 @@ def _leaderboard_html(study: Study, section: Section) -> str:
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
     """Return the standings of one comparison as a table with an interval in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
-    ends = [
-        v
-        for one in rows
-        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks))
-        if v is not None
-    ]
-    low, high = min(ends), max(ends)
-    margin = 0.05 * (high - low) or 0.05
-    low, high = low - margin, high + margin
+    low, high = _axis_ends(rows)
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
     grouped = any(one.letters for one in whole.standings) and len(letters) <= 26
     known = any(one.low is not None for one in whole.standings)
@@ -444,6 +437,18 @@ def board(study: Study, whole: Comparison, chart: Intervals) -> str:
         + f'<p class="weir-soft weir-unit">ms: of a query on {isolated_html(timed, 30)}</p>'
         * bool(times)
     )
+
+
+def _axis_ends(intervals: Sequence[Interval]) -> tuple[float, float]:
+    ends = [
+        v
+        for one in intervals
+        for v in (one.value, one.low, one.high, *(value for _, value in one.ticks))
+        if v is not None
+    ]
+    low, high = min(ends), max(ends)
+    margin = 0.05 * (high - low) or 0.05
+    return low - margin, high + margin
 
 
 def _standing_cells(study: Study, one: Standing, known: bool) -> list[str]:

@@ -327,7 +327,7 @@ def published_table(
 ) -> Table:
     """Return a table of published numbers.
 
-    name, study: as `publisher` and `folder` of `published_tables`.
+    name, study: see `publisher` and `folder` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
     systems: only systems whose name has all words of one of these.

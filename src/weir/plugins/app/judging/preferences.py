@@ -79,7 +79,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
     """Return a judge's next comparison; None without any.
 
-    The comparison shown last comes first, then those that lack judges, then deferred ones.
+    The comparison shown last comes first, then comparisons that lack judges, then deferred ones.
     """
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:

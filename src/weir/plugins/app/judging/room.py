@@ -444,7 +444,7 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool together with those of its results, which they replace."""
+        """Return the judgments of the pool, which replace its results' judgments, together with the others."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 

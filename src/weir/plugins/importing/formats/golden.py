@@ -591,7 +591,7 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1 for a column of distances, of which less is better, else 1."""
+    """Return -1 for a column of distances, as less is better, else 1."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 
