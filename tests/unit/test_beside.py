@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
 
 import weir
+from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
 from tests.unit.test_cli import refused
 from weir.cli import main
+from weir.errors import FormatError
 from weir.experiment.beside import MOST_SOURCES
 from weir.experiment.published import published
+from weir.plugins.bridges.export import write_mteb_results
 
 
 @pytest.fixture
@@ -41,6 +45,30 @@ def test_what_would_run_a_published_model_is_named(folder):
     runs_as = {one.system: one.runs_as for one in found}
     assert runs_as["TAS-B [BEIR paper]"] == 'dense("tas-b")'
     assert runs_as["GenQ [BEIR paper]"] == runs_as["bm25"] == ""
+
+
+def test_results_of_mteb_stand_beside_as_published_ones_do(folder, tmp_path_factory):
+    place = tmp_path_factory.mktemp("own")
+    weir.benchmark(write_collection(place / "store"), "bm25", "nDCG@10", out=place / "results")
+    [written] = write_mteb_results(place / "results", place / "mteb", model="me/model")
+    for where in (place / "mteb", written, str(written)):
+        own, theirs = weir.results_beside(place / "results", where, "nDCG@10")
+        assert (theirs.system, theirs.value, theirs.source) == ("me/model", own.value, str(written))
+    scores = {"hf_subset": "default", "ndcg_at_10": 0.64508, "mrr_at_10": 1, "recall_at_100": math.nan}
+    written.with_name("SciFact.json").write_text(json.dumps({"scores": {"test": [scores], "train": []}}))
+    found = weir.results_beside(folder, place / "mteb", datasets=["scifact:test"])
+    assert [(one.measure, one.printed) for one in found if one.source] == [("nDCG@10", "0.64508")]
+
+
+def test_files_that_are_no_results_of_mteb_are_named(folder, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text('{"scores": 1}')
+    for where in (other, tmp_path / "none.json"):
+        with pytest.raises((FormatError, OSError), match=re.escape(str(where))):
+            weir.results_beside(folder, where)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FormatError, match="no result of MTEB"):
+        weir.results_beside(folder, tmp_path / "empty")
 
 
 def test_a_split_has_the_scores_of_that_split_alone(folder):

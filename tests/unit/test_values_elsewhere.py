@@ -244,6 +244,9 @@ def test_a_copy_and_a_split_have_the_scores_of_what_they_are_copies_of(asked, da
     assert len(scores) > 0
     assert {one.dataset for one in scores} == {dataset}
     assert list(scores) == [one for one in weir.published(dataset) if split in (None, one.split)]
+    assert str(weir.published(asked, measure="AP@7")).startswith(
+        f"note: nothing is published of AP@7, {asked}; "
+    )
 
 
 def test_progress_outside_a_terminal_begins_after_a_while(monkeypatch, capsys):

@@ -331,15 +331,17 @@ def cells_of(
 def published(
     dataset: str | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, a model or a measure, by default all; may be empty.
+    """Return the published scores of a collection, a model or a measure, by default all; where there is
+    none, a note says so.
 
     model: the whole name, or words that only its name has.
 
     Raises UnknownName for an unknown model, BadValue for words that fit several.
     """
-    return ResultSet(
-        experiment.published.PUBLISHED_SCORES, experiment.published.published(dataset, model, measure)
-    )
+    scores = experiment.published.published(dataset, model, measure)
+    asked = ", ".join(one for one in (model, measure, dataset) if one)
+    none = Note(f"nothing is published of {asked}; weir.published() lists all", decisive=True)
+    return ResultSet(experiment.published.PUBLISHED_SCORES, scores, () if scores else (none,))
 
 
 @checked
@@ -382,14 +384,15 @@ def reproduction_page(
 @checked
 def results_beside(
     folder: FolderPath,
-    published: str,
+    published: str | Path,
     measures: Measure | str | Iterable[Measure | str] = (),
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> ResultSet[BesideScore]:
     """Return the means of a results folder with the published scores on the same collections, splits and measures.
 
-    published: a publisher, such as "MTEB" or "BEIR paper", or words in names of published models.
+    published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
+        folder of MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
 
     Raises UnknownName for an unknown publisher, BadValue if it published nothing for these results, and the

@@ -139,8 +139,8 @@ def plan_command(
 )
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
 @click.option("--published", metavar="NAME",
-              help="Lay the published scores of NAME beside: a publisher such as MTEB or 'BEIR paper', or words that "
-                   "names of published models have.")  # fmt: skip
+              help="Lay the published scores of NAME beside: a publisher such as MTEB or 'BEIR paper', words that "
+                   "names of published models have, or a file or folder of MTEB's results.")  # fmt: skip
 @scorer_option
 @notes_option
 def results_command(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, UnknownName
+from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
     Reported,
     claimant,
@@ -48,16 +50,20 @@ class BesideScore:
     """The name under which a published score has the collection; "" for one's own."""
 
 
-def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[BesideScore]:
+def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
     """Return the rows of each collection and measure, followed by the matching published scores, best first.
 
-    text: a publisher, such as "MTEB", or words of the names of published models.
+    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of MTEB's
+        results, as a text with a "/" or the ending .json.
 
     Raises UnknownName if no published model has all these words, BadValue if no such model has a score on
-    them.
+    them, and the errors of `mteb_scores`.
     """
-    words, every = words_of(text), published()
-    models = {one.model for one in every if words and words <= words_of(one.model)}
+    text = str(name)
+    is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
+    given = mteb_scores(Path(name)) if is_path else ()
+    words, every = words_of(text), given or published()
+    models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
     known = {cell.dataset: reported_of(cell) for cell in cells}
@@ -68,7 +74,11 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], text: str) -> list[
             BesideScore(dataset, measure, row.title or row.system, row.mean, score(row.mean)) for row in own
         ]
         at = known.get(dataset) or Reported(dataset, "test", None)  # a group, of whose members the cells are
-        there = [one for one in published(at.dataset, measure=measure) if one.split == at.split]
+        there = [
+            one
+            for one in given or published(at.dataset, measure=measure)
+            if (one.dataset, one.split, one.measure) == (at.dataset, at.split, measure)
+        ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:

@@ -217,7 +217,7 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
     """Return the published models that a system of Weir should reproduce on a collection."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
-    not_on, models = _toml("claims.toml")["not_on"], _claims().get(_claiming(system), ())
+    not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
@@ -228,7 +228,7 @@ def claimant(model: str) -> str | None:
 
 def comparable() -> dict[PublishedScore, str]:
     """Return {published score: system that should reproduce it}, for collections known to Weir."""
-    there = {*catalogue.collection_names(), *catalogue.groups(), *_toml("collections.toml")}
+    there = {*catalogue.collection_names(), *catalogue.groups(), *toml_facts("collections.toml")}
     files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
     systems = {model: system for system, models in _claims().items() for model in models}
     found = {
@@ -260,7 +260,9 @@ def _claiming(system: str) -> str:
 
 @cache
 def _claims() -> dict[str, tuple[str, ...]]:
-    claims = {_claiming(claim["system"]): tuple(claim["models"]) for claim in _toml("claims.toml")["claim"]}
+    claims = {
+        _claiming(claim["system"]): tuple(claim["models"]) for claim in toml_facts("claims.toml")["claim"]
+    }
     of_cards = [card for card in cards() if card.published]
     return claims | {_claiming(f'{card.system}("{card.name}")'): card.published for card in of_cards}
 
@@ -293,7 +295,7 @@ class Reported:
 def reported(dataset: str, split: str) -> Reported:
     """Return a split's name in published scores: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019."""
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
-    for name, facts in _toml("collections.toml").items():
+    for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
             return Reported(name, facts["split"], facts["queries"])
     name = catalogue.original(dataset)
@@ -315,7 +317,7 @@ def _reported_by_counts(
         return known
     places = [
         (Reported(name, facts["split"], facts["queries"]), facts["documents"], facts["grades"])
-        for name, facts in _toml("collections.toml").items()
+        for name, facts in toml_facts("collections.toml").items()
         if "grades" in facts
     ]
     places += [
@@ -349,7 +351,7 @@ def unknown_name(known: Reported) -> str:
 def publisher_of(model: str) -> Publisher:
     """Return the publisher of a model's scores, with its rules."""
     name = model.rpartition("[")[2].removesuffix("]")
-    return Publisher(name, **_toml("publishers.toml").get(name, {}))
+    return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 
 
 @cache
@@ -370,7 +372,8 @@ def facts_table(name: str) -> Iterator[list[str]]:
 
 
 @cache
-def _toml(name: str) -> dict[str, Any]:
+def toml_facts(name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file among Weir's facts."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 

@@ -8,8 +8,6 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,8 @@ from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets import catalogue
 from weir.errors import BadValue, FormatError, RankingWarning, require, user_level
+from weir.experiment.mteb_files import MTEB_MEASURES
+from weir.experiment.published import toml_facts
 from weir.experiment.results import (
     ResultCell,
     as_weir_writes_it,
@@ -29,7 +29,7 @@ from weir.experiment.results import (
 from weir.experiment.stages import Stage, slug
 from weir.files.atomic import make_folder, own_file, write_json, write_text
 from weir.files.runs import read_run
-from weir.files.text_files import read_bytes, read_toml
+from weir.files.text_files import read_bytes
 from weir.files.write import write_run
 
 # ----------
@@ -62,7 +62,7 @@ def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[Resu
 
 def task_of(collection: str) -> BenchmarkTask:
     """Return MTEB's task for a collection; if MTEB has none, one with the collection's name."""
-    names = _task_names().get(collection)
+    names = toml_facts("benchmark_tasks.toml").get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
 
@@ -102,11 +102,6 @@ def _folder(*parts: Path | str) -> Path:
     folder = Path(*parts)
     make_folder(folder)
     return folder
-
-
-@cache
-def _task_names() -> dict[str, dict[str, Any]]:
-    return read_toml(Path(str(files("weir.plugins.bridges") / "benchmark_tasks.toml")), "names of tasks")
 
 
 # ----------
@@ -175,15 +170,6 @@ def _entry(cell: ResultCell, task: BenchmarkTask) -> dict[str, object]:
 # Results as MTEB keeps them: a file for each model and task, which `mteb.ResultCache` and `TaskResult` read.
 
 
-# Weir's measure and MTEB's, where both are one number; MTEB's others are cut or averaged otherwise.
-KEYS = {
-    "nDCG": "ndcg",
-    "AP": "map",
-    "R": "recall",
-    "P": "precision",
-    "RR": "mrr",
-    "Success": "hit_rate",
-}
 LANGUAGES = ["eng-Latn"]
 NO_FACTS = (
     *("loader", "release_date", "n_parameters", "n_embedding_parameters", "memory_usage_mb", "max_tokens"),
@@ -250,7 +236,9 @@ def _result(cell: ResultCell) -> dict[str, object]:
     scores = {"hf_subset": "default", "languages": LANGUAGES, "main_score": _main_row(cell).mean}
     for row in cell.rows:
         match = re.fullmatch(r"(\w+)@(\d+)", row.measure)
-        name = f"{KEYS[match[1]]}_at_{match[2]}" if match and match[1] in KEYS else row.measure
+        name = (
+            f"{MTEB_MEASURES[match[1]]}_at_{match[2]}" if match and match[1] in MTEB_MEASURES else row.measure
+        )
         scores[name] = row.mean
     return {
         "dataset_revision": settings["fingerprint"],
