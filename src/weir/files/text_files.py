@@ -441,7 +441,9 @@ class LineBuffer:
                     raise FormatError(self.path, long_line, "one row on each line", self.line_of(begin))
         stop = self.text.rfind(b"\n", 0, self._end) + 1
         if not plain:
-            decoded(bytes(memoryview(self.text)[self._checked : stop]), self.path, self.line_of(self._checked))
+            decoded(
+                bytes(memoryview(self.text)[self._checked : stop]), self.path, self.line_of(self._checked)
+            )
         self._checked = stop
         return stop
 
