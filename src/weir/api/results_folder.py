@@ -329,19 +329,23 @@ def cells_of(
 
 @checked
 def published(
-    dataset: str | None = None, model: str | None = None, measure: str | None = None
+    dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
     """Return the published scores of a collection, a model or a measure, by default all; where there is
     none, a note says so.
 
+    dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
+    a collection.
     """
     scores = experiment.published.published(dataset, model, measure)
-    asked = ", ".join(one for one in (model, measure, dataset) if one)
+    asked = ", ".join(str(one) for one in (model, measure, dataset) if one)
     none = Note(f"nothing is published of {asked}; weir.published() lists all", decisive=True)
-    return ResultSet(experiment.published.PUBLISHED_SCORES, scores, () if scores else (none,))
+    known = experiment.published.known_as(str(dataset), scores[0].dataset) if dataset and scores else ""
+    notes = () if scores else (none,)
+    return ResultSet(experiment.published.PUBLISHED_SCORES, scores, (Note(known),) if known else notes)
 
 
 @checked

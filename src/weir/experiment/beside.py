@@ -16,6 +16,7 @@ from weir.experiment.published import (
     Reported,
     claimant,
     claimed,
+    known_as,
     published,
     publisher_of,
     reported_of,
@@ -118,8 +119,8 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     lines: list[list[str | Cell]] = [["system", *names]]
     lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
-    others = {one.dataset: one.reported_as for one in scores if one.reported_as not in ("", one.dataset)}
-    known = (f"{name} is {other}, by its name or its judgments" for name, other in others.items())
+    others = {one.dataset: one.reported_as for one in scores if one.reported_as}
+    known = (said for name, other in others.items() if (said := known_as(name, other)))
     notes = [NO_TEST, *known, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
