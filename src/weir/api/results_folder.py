@@ -355,6 +355,7 @@ def reproduce(
     tolerance: int | None = None,
     nearest: bool = False,
     systems: Sequence[str] = (),
+    datasets: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
     """Return the results of a folder compared with the published scores that their systems should reproduce.
 
@@ -362,13 +363,14 @@ def reproduce(
     tolerance: number of decimals to compare, if more are printed.
     nearest: add the published scores of other systems that are nearest.
     systems: only these systems; by default all.
+    datasets: only these datasets; by default all. A group means its members.
 
-    Raises UnknownName for an unknown model or system, BadValue for a model and several systems, FormatError
+    Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems, FormatError
     for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
-        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems)),
+        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems, datasets)),
     )
 
 

@@ -78,7 +78,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         there = [
             one
             for one in given or published(at.dataset, measure=measure)
-            if (one.dataset, one.split, one.measure) == (at.dataset, at.split, measure)
+            if one.dataset in (at.dataset, at.dataset.removeprefix("hf:mteb/"))
+            and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
@@ -92,7 +93,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
         places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
-        there_is = f"; there is {', '.join(sorted(others))}" if others else ""
+        held = dict.fromkeys(f"{one.dataset}:{one.split}" for one in given) or sorted(others)
+        there_is = f"; there is {', '.join(held)}" if held else ""
         reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
         raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
     return beside_rows
