@@ -306,7 +306,7 @@ def estimate(
     rankings = _rankings_by_name(runs, rules)
     parsed = parse_measure(str(measure))
     estimates = estimated_scores(rankings, by_people, by_model, parsed, design)
-    notes = unanswered_notes(rankings, by_people, by_model)
+    notes = unanswered_notes(rankings, by_people, by_model, design)
     scores = {name: scores_of(joined, (parsed,)) for name, joined in _joined(rankings, by_model).items()}
     notes += deeper_notes(scores)
     return ResultSet(
