@@ -59,6 +59,11 @@ def fold(name: object) -> str:
     return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
+def _without_remark(name: str) -> str:
+    """Return a name such as `Doc ID (sku)` without the remark in parentheses at its end."""
+    return re.sub(r"(?<=\S)\s*\([^()]*\)\s*$", "", name)
+
+
 @cache
 def field_names() -> FieldNames:
     """Return the names by which files may call each field; the list is read once."""
