@@ -15,6 +15,7 @@ from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.errors import FormatError
 from weir.experiment.beside import MOST_SOURCES
+from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import published
 from weir.plugins.bridges.export import write_mteb_results
 
@@ -58,6 +59,21 @@ def test_results_of_mteb_stand_beside_as_published_ones_do(folder, tmp_path_fact
     written.with_name("SciFact.json").write_text(json.dumps({"scores": {"test": [scores], "train": []}}))
     found = weir.results_beside(folder, place / "mteb", datasets=["scifact:test"])
     assert [(one.measure, one.printed) for one in found if one.source] == [("nDCG@10", "0.64508")]
+
+
+def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is_said(folder, tmp_path):
+    file = tmp_path / "me__model" / "f00d" / "MIRACLRetrieval.json"
+    file.parent.mkdir(parents=True)
+    parts = [{"hf_subset": name, "ndcg_at_10": value} for name, value in (("de", 0.5), ("ar", 0.25))]
+    file.write_text(json.dumps({"mteb_version": "2", "scores": {"dev": parts}}))
+    found = mteb_scores(tmp_path)
+    assert [(s.model, s.dataset, s.value) for s in found] == [
+        ("me/model", "MIRACLRetrieval#de", 0.5),
+        ("me/model", "MIRACLRetrieval#ar", 0.25),
+    ]
+    assert {s.note for s in found} == {"mteb 2; no model_meta.json: the model is the folder's name"}
+    with pytest.raises(weir.errors.BadValue, match="there is MIRACLRetrieval#de:dev, MIRACLRetrieval#ar:dev"):
+        weir.results_beside(folder, file)
 
 
 def test_files_that_are_no_results_of_mteb_are_named(folder, tmp_path):

@@ -183,7 +183,9 @@ def figure():
 def test_a_figure_is_saved_as_its_ending_says(figure, tmp_path):
     [first, second] = figure.save(tmp_path / "one.svg", width="column")
     assert ET.parse(first).getroot().get("width") == "320"
-    assert second.name == "one-2.svg"
+    title = "-".join(re.findall(r"[a-z0-9]+", figure.charts[1].title.lower()))
+    assert title
+    assert second.name == f"one-2-{title}.svg"
     assert len(drawings(figure._repr_html_())) == 2
     with pytest.raises(weir.errors.UnknownName, match="ending of a figure"):
         figure.save(tmp_path / "one.gif")

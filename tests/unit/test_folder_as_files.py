@@ -97,8 +97,18 @@ def test_published_scores_are_found_by_judgments_whatever_the_folder_is_called(d
     folder, model = str(deep_learning), "bm25-default [Pyserini 2CR]"
     [check] = weir.reproduce(folder, model, systems=["BM25"])
     assert (check.outcome, check.published.dataset) == ("reproduced", "trec-dl-2019")
+    assert weir.reproduce(folder, model, systems=["BM25"], datasets=["dl19"]).items == (check,)
+    with pytest.raises(weir.errors.UnknownName, match="dataset among these results"):
+        weir.reproduce(folder, datasets=["dl20"])
     assert main(["results", folder, "--published", "pyserini bm25"]) == 0
     assert "dl19 is trec-dl-2019" in capsys.readouterr().out
+    cited = weir.cite(folder)
+    assert {"craswell2019dl", "bajaj2016msmarco"} <= {one.key for one in cited.works}
+    assert not cited.uncited
+    assert "dl19 is trec-dl-2019" in str(cited.notes()[0])
+    there = weir.published(deep_learning.parent / "dl19")
+    assert there.items == weir.published("trec-dl-2019").items
+    assert "dl19 is trec-dl-2019" in str(there.notes()[0])
     [cell, _] = sorted((deep_learning / "dl19").iterdir())
     assert main(["why", str(cell), "--published", model]) == 0
     assert "0.5058" in capsys.readouterr().out

@@ -35,6 +35,7 @@ from weir.core.rounding import percent, score, share_change, typeset, typeset_ch
 from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
+from weir.experiment.published import toml_facts
 from weir.experiment.results import finished_cells
 from weir.measures.measure import MEASURES
 from weir.models.checkpoints import cards
@@ -667,7 +668,8 @@ def test_citations_are_of_what_took_part(results, capsys):
 
 def test_every_entry_belongs_to_something_that_exists():
     groups, known = set(catalogue.groups()), {card.name for card in cards()}
-    names = {"dataset": groups | set(catalogue.collection_names()), "system": {*SYSTEMS, *RERANKERS}, "model": known,
+    datasets = groups | set(catalogue.collection_names()) | set(toml_facts("collections.toml"))
+    names = {"dataset": datasets, "system": {*SYSTEMS, *RERANKERS}, "model": known,
              "measure": {*MEASURES, "condensed"}, "test": set(TESTS), "correction": set(CORRECTIONS),
              "interval": {"percentile bootstrap", "student"}, "method": set(METHODS)}  # fmt: skip
     for key, facts in _entries().items():

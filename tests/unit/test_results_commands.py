@@ -26,6 +26,7 @@ from weir.errors import BadValue, FormatError, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import ORDER, GridOrder, current_cells, finished_cells, keep_order, of_systems
 from weir.measures import score_run
+from weir.stats.resampling import MEAN_INTERVALS
 from weir.stats.score_rows import BEST, result_rows, row_notes
 
 TUNED = "bm25(k1=1.2, b=0.75)"
@@ -217,7 +218,13 @@ def test_eval_takes_several_runs_and_every_format(runs, capsys):
         ("good", 1, 0.5),
         ("poor", 0.5, 0.5),
     ]
-    assert r"\textbf{1.0000}" in shown(capsys, "eval", *runs, "-m", "RR", "--latex")
+    latex = shown(capsys, "eval", *runs, "-m", "RR", "--latex")
+    assert r"\textbf{1.0000}" in latex
+    assert "Student's for fewer than" in latex
+    assert "interval of a mean" not in out
+    assert MEAN_INTERVALS in shown(capsys, "eval", *runs, "-m", "RR", "--explain")
+    with pytest.raises(BadValue, match=r"found 2 rankings; expected one \(weir.compare"):
+        weir.evaluate(runs[0], list(runs[1:]))
     assert "| qrels | good | **1.0000** \\[0.6756, 1.0000\\] |" in shown(
         capsys, "eval", *runs, "-m", "RR", "--markdown"
     )

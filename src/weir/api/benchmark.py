@@ -18,7 +18,7 @@ from weir.api.rows import row_tables
 from weir.argument_types import checked, named_arguments, shortened, shown_value
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
-from weir.core.tables import Table, tables_as_text
+from weir.core.tables import Table
 from weir.datasets.fetch import fetch_missing
 from weir.datasets.load import Dataset, judged_or_not, load_group
 from weir.errors import BadValue, UnknownName
@@ -175,12 +175,12 @@ class Benchmark:
     @named_arguments
     def to_latex(self) -> str:
         """Return LaTeX tables for the booktabs package."""
-        return tables_as_text(self.tables(), "latex", notes=self.notes())
+        return self.rows.to_latex()
 
     @named_arguments
     def to_markdown(self) -> str:
         """Return the tables of results as Markdown."""
-        return tables_as_text(self.tables(), "markdown")
+        return self.rows.to_markdown()
 
     @named_arguments
     def to_csv(self) -> str:

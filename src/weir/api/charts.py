@@ -120,8 +120,8 @@ class Figure:
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, and return the paths.
 
-        Several charts are numbered: a.png becomes a-1.png, a-2.png. A chart taller than a sheet of paper becomes
-        several files.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A chart
+        taller than a sheet of paper becomes several files.
         width: "page", 7 inches, or "column", 3.33 inches.
 
         Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without the package
@@ -134,13 +134,15 @@ class Figure:
             raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
         parts = [sheet for chart in self.charts for sheet in sheets(chart, WIDTHS_PX[width])]
         names = [whole] if len(parts) == 1 else [
-            whole.with_name(f"{whole.stem}-{n + 1}{whole.suffix}") for n in range(len(parts))
+            whole.with_name(f"{'-'.join([whole.stem, str(n), *_WORD.findall(part.title.lower())])}{whole.suffix}")
+            for n, part in enumerate(parts, 1)
         ]  # fmt: skip
         for name, chart in zip(names, parts, strict=True):
             write_figure(chart, name, width)
         return names
 
 
+_WORD = re.compile(r"[^\W_]+")
 PNG_DPI = 288
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 

@@ -89,9 +89,18 @@ READ_RUN.register(_ranking_at)
 def one_ranking(given: object, collection: Collection = None) -> object:
     """Return a ranking unchanged; for a path, the run file that it means.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several.
+    Raises FormatError for a folder without results, BadValue for a folder with several, and for several rankings.
     """
+    if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
+        raise BadValue(
+            f"found {len(given)} rankings; expected one (weir.compare(qrels, *rankings) takes several)"
+        )
     return run_path(given, collection) if isinstance(given, (str, os.PathLike)) else given
+
+
+def _is_ranking(one: object) -> bool:
+    by_query = isinstance(one, Mapping) and all(isinstance(docs, (Mapping, list)) for docs in one.values())
+    return by_query or isinstance(one, (str, os.PathLike, Run))
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:

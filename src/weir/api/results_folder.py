@@ -329,19 +329,23 @@ def cells_of(
 
 @checked
 def published(
-    dataset: str | None = None, model: str | None = None, measure: str | None = None
+    dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
     """Return the published scores of a collection, a model or a measure, by default all; where there is
     none, a note says so.
 
+    dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
+    a collection.
     """
     scores = experiment.published.published(dataset, model, measure)
-    asked = ", ".join(one for one in (model, measure, dataset) if one)
+    asked = ", ".join(str(one) for one in (model, measure, dataset) if one)
     none = Note(f"nothing is published of {asked}; weir.published() lists all", decisive=True)
-    return ResultSet(experiment.published.PUBLISHED_SCORES, scores, () if scores else (none,))
+    known = experiment.published.known_as(str(dataset), scores[0].dataset) if dataset and scores else ""
+    notes = () if scores else (none,)
+    return ResultSet(experiment.published.PUBLISHED_SCORES, scores, (Note(known),) if known else notes)
 
 
 @checked
@@ -351,6 +355,7 @@ def reproduce(
     tolerance: int | None = None,
     nearest: bool = False,
     systems: Sequence[str] = (),
+    datasets: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
     """Return the results of a folder compared with the published scores that their systems should reproduce.
 
@@ -358,13 +363,14 @@ def reproduce(
     tolerance: number of decimals to compare, if more are printed.
     nearest: add the published scores of other systems that are nearest.
     systems: only these systems; by default all.
+    datasets: only these datasets; by default all. A group means its members.
 
-    Raises UnknownName for an unknown model or system, BadValue for a model and several systems, FormatError
+    Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems, FormatError
     for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
-        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems)),
+        tuple(experiment.reproduce.reproduce(path_of(folder), model, tolerance, nearest, systems, datasets)),
     )
 
 

@@ -201,11 +201,13 @@ def row_tables(
     rows: Sequence[Row],
     compared: Callable[[], Sequence[Comparison]] | None = None,
     long: bool = False,
+    explain: bool = False,
 ) -> tuple[Table, ...]:
     """Return a grid of datasets and systems for each measure, or a line for each mean.
 
     compared: function that makes the comparisons from which a grid takes its letters.
     long: return lines; so does a single system, dataset or group.
+    explain: say how the intervals of lines were made.
     """
     systems = {row.system for row in rows}
     if (
@@ -215,7 +217,7 @@ def row_tables(
         and not any(r.group for r in rows)
     ):
         return grids_marked(grid_tables(rows, compared() if compared else ()))
-    table = long_table(rows)
+    table = long_table(rows, explain)
     legend = dict.fromkeys(f"{row.title}: {row.system}" for row in rows if row.title)
     return (replace(table, notes=(*table.notes, *legend)),)
 
@@ -224,6 +226,7 @@ ROWS = ResultKind(
     "results",
     Row,
     row_tables,
+    explained=True,
     records=lambda row: [row.to_dict()],
     csv=lambda row: [row.to_dict()],
     columns=tuple(Row.__dataclass_fields__),

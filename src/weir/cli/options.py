@@ -207,8 +207,11 @@ _FORMS = {
 
 
 def table_options(command: F) -> F:
-    """Return the command with the options --json, --csv, --latex, --markdown and --html (argument `form`) and
-    --long added."""
+    """Return the command with the options --json, --csv, --latex, --markdown and --html (argument `form`), --long
+    and --explain added."""
+    command = click.option("--explain", is_flag=True, help="Say how the intervals were made, as pages do.")(
+        command
+    )
     command = click.option("--long", is_flag=True,
         help="A line for each dataset and system with its intervals, also where a grid would do.")(command)  # fmt: skip
     return forms(*_FORMS)(command)

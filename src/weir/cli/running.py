@@ -56,6 +56,7 @@ def run_command(
     given: Given,
     form: str | None,
     long: bool,
+    explain: bool,
     quiet: bool,
     notes: bool,
 ) -> int:
@@ -68,7 +69,8 @@ def run_command(
     """
     plan = _experiment(experiment, grid)
     names = [str(system) for system in plan.parsed_systems()]
-    options, titles = {"long": long}, api.rows.labels_of(given.get("labels", ()), names)
+    options = {"long": long} | ({"explain": True} if explain else {})
+    titles = api.rows.labels_of(given.get("labels", ()), names)
     if experiment is not None and "systems" not in grid and not quiet:  # the file may be somebody else's
         for system in names:
             if "command(" in system:
@@ -148,6 +150,7 @@ def results_command(
     given: Given,
     form: str | None,
     long: bool,
+    explain: bool,
     per_query: bool,
     provenance: bool,
     published: str | None,
@@ -188,7 +191,7 @@ def results_command(
         show(api.scoring.values_text(scores.items(), form, as_cell), styled=False)
         return tell(remarks, details=notes)
     rows = face.results(folder, **given)
-    return present(rows, form, notes, {"long": long})
+    return present(rows, form, notes, {"long": long} | ({"explain": True} if explain else {}))
 
 
 @click.command("efficiency")
@@ -226,7 +229,7 @@ def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) ->
 
 @click.command("reproduce")
 @click.argument("folder", type=PATH, default=Path("results"))
-@options("weir.api.results_folder.reproduce", "model tolerance nearest systems",
+@options("weir.api.results_folder.reproduce", "model tolerance nearest datasets systems",
          model={"flags": "--published"}, tolerance={"metavar": "DECIMALS"}, nearest={"flags": "--all"})  # fmt: skip
 @click.option("--page", type=OUTPUT, metavar="FILE",
               help="Write a page, .md or .html: two commands for each result that claims a published score, what came "

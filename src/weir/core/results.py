@@ -61,6 +61,8 @@ class ResultKind(Generic[T]):
     """Tables of several results, for a terminal; keyword arguments beyond the results are display options."""
     page: TablesOf | None = None
     """Tables for Markdown and LaTeX; None for those of a terminal."""
+    explained: bool = False
+    """True if `tables` takes the option `explain`, which pages set: they say how the numbers were made."""
     html: TablesOf | None = None
     """Tables for a notebook or a page; None for those of `page`."""
     parts: str = ""

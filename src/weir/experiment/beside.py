@@ -16,6 +16,7 @@ from weir.experiment.published import (
     Reported,
     claimant,
     claimed,
+    known_as,
     published,
     publisher_of,
     reported_of,
@@ -77,7 +78,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         there = [
             one
             for one in given or published(at.dataset, measure=measure)
-            if (one.dataset, one.split, one.measure) == (at.dataset, at.split, measure)
+            if one.dataset in (at.dataset, at.dataset.removeprefix("hf:mteb/"))
+            and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
@@ -91,7 +93,8 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
         places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
-        there_is = f"; there is {', '.join(sorted(others))}" if others else ""
+        held = dict.fromkeys(f"{one.dataset}:{one.split}" for one in given) or sorted(others)
+        there_is = f"; there is {', '.join(held)}" if held else ""
         reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
         raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
     return beside_rows
@@ -118,8 +121,8 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     lines: list[list[str | Cell]] = [["system", *names]]
     lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
-    others = {one.dataset: one.reported_as for one in scores if one.reported_as not in ("", one.dataset)}
-    known = (f"{name} is {other}, by its name or its judgments" for name, other in others.items())
+    others = {one.dataset: one.reported_as for one in scores if one.reported_as}
+    known = (said for name, other in others.items() if (said := known_as(name, other)))
     notes = [NO_TEST, *known, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]

@@ -28,8 +28,9 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result of MTEB, or in all results of a folder, named by model and file.
 
-    The model is that of the `model_meta.json` beside a file, else the name of its folder. Scores of one subset
-    of several are left out, as they are of other collections.
+    The model is that of the `model_meta.json` beside a file; without it, as each score's note says, the nearest
+    folder called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
+    as MIRACLRetrieval#de.
 
     Raises FormatError for a file that is no result of MTEB's, and a folder without any.
     """
@@ -53,22 +54,29 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
         raise FormatError(file, "no scores by split", "a result of MTEB, as mteb.evaluate writes it")
     task = str(value.get("task_name") or file.stem)
     collections = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
-    about = f"mteb {value.get('mteb_version')}"
+    model, declared = _model_of(file)
+    about = f"mteb {value.get('mteb_version')}" + "; no model_meta.json: the model is the folder's name" * (
+        not declared
+    )
     for split, subsets in value["scores"].items():
         for scores in subsets if isinstance(subsets, list) else []:
-            if not isinstance(scores, dict) or scores.get("hf_subset", "default") != "default":
+            if not isinstance(scores, dict):
                 continue
+            subset = str(scores.get("hf_subset", "default"))
+            of = collections.get(task, task) if subset == "default" else f"{task}#{subset}"
             for name, mean in scores.items():
                 match = re.fullmatch(r"([a-z_]+)_at_(\d+)", name)
                 known = match and match[1] in _MEASURE_OF
                 if match and known and type(mean) in (int, float) and math.isfinite(mean):
                     measure = f"{_MEASURE_OF[match[1]]}@{match[2]}"
-                    place = (collections.get(task, task), split, measure)
-                    yield PublishedScore(_model_of(file), "", *place, repr(mean), str(file), about)
+                    yield PublishedScore(model, "", of, split, measure, repr(mean), str(file), about)
 
 
-def _model_of(file: Path) -> str:
+def _model_of(file: Path) -> tuple[str, bool]:
+    """Return a result's model, and whether a file declares it."""
     meta = file.parent / _META
     value = read_json(meta, "a model of MTEB") if meta.is_file() else {}
     name = value.get("name") if isinstance(value, dict) else None
-    return str(name or file.resolve().parent.name.replace("__", "/"))
+    folders = [folder.name for folder in file.resolve().parents]
+    called = next((folder for folder in folders[:2] if "__" in folder), folders[0])
+    return str(name or called.replace("__", "/")), bool(name)

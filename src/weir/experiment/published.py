@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +19,11 @@ from weir.core.results import ResultKind
 from weir.core.strings import Float64, Int64
 from weir.core.tables import Table, table_of
 from weir.datasets import catalogue
-from weir.datasets.names import is_reference
+from weir.datasets.load import load_here
+from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.errors import BadValue, UnknownName
 from weir.experiment.results import ResultCell
+from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
 from weir.systems.expression import expression_tree
 
@@ -151,15 +153,17 @@ class Publisher:
 
 @checked
 def published(
-    dataset: str | None = None, model: str | None = None, measure: str | None = None
+    dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
     """Return the published scores of a collection, model and measure, () if there are none.
 
-    dataset: a name or reference, also of a copy or with a split. None for all.
+    dataset: a name or reference, also of a copy or with a split; or the path of a collection, which is known
+        by its judgments. None for all.
     model: a whole name, or words that only one model has. None for all.
     measure: a name. None for all.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
+    a collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -178,14 +182,17 @@ def _of_collections() -> dict[str, list[PublishedScore]]:
     return found
 
 
-def _published_place(dataset: str) -> tuple[str, str | None]:
-    if dataset in _of_collections():
+def _published_place(dataset: str | Path) -> tuple[str, str | None]:
+    if isinstance(dataset, str) and dataset in _of_collections():
         return dataset, None
-    text, colon, split = dataset.rpartition(":")
-    if colon and not is_reference(dataset):
-        at = reported(text, split)
+    name, split = named_split(dataset) if isinstance(dataset, str) else (dataset, None)
+    if not (is_reference(str(name)) or catalogue_name(name)) and path_of(name).exists():
+        here = load_here(dataset)
+        documents = None if here.undocumented else len(here.corpus)
+        at = _reported_by_counts(here.name, here.split, here.qrels.grade_counts(), documents)
         return at.dataset, at.split
-    return reported(dataset, "test").dataset, None
+    at = reported(str(name), split or "test")
+    return at.dataset, split and at.split
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
@@ -336,6 +343,11 @@ def _reported_by_counts(
 def reported_of(cell: ResultCell) -> Reported:
     """Return a result's collection as published scores name it; raises FormatError for damaged records."""
     return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+
+
+def known_as(name: str, published_name: str) -> str:
+    """Return a sentence that a collection is one of published scores by another name; "" if it has that name."""
+    return f"{name} is {published_name}, by its name or its judgments" if name != published_name else ""
 
 
 def unknown_name(known: Reported) -> str:

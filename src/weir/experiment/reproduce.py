@@ -32,13 +32,13 @@ from weir.experiment.published import (
 )
 from weir.experiment.results import (
     ResultCell,
+    chosen_cells,
     collection_of_cell,
     collection_places,
     dataset_of,
     finished_cells,
     group_rows,
     not_as_published,
-    of_systems,
 )
 from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.experiment.why import Scoring, defined_mean, rescored
@@ -101,6 +101,7 @@ def reproduce(
     decimals: int | None = None,
     nearest: bool = False,
     systems: Sequence[str] = (),
+    datasets: Sequence[str] = (),
 ) -> list[PublishedCheck]:
     """Return checks of all finished results and complete groups against the scores that they should reproduce.
 
@@ -109,12 +110,13 @@ def reproduce(
     nearest: add the three nearest published scores of other systems.
 
     A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, BadValue for a model
+    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an absent
+    system or dataset, BadValue for a model
     and several systems, and for negative decimals.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
-    cells = of_systems(finished_cells(root), systems)
+    cells = chosen_cells(finished_cells(root), datasets, systems)
     name = None if model is None else model_named(model, {reported_of(cell).dataset for cell in cells})
     compared = dict.fromkeys(cell.called for cell in cells)
     if name is not None and len(compared) > 1:

@@ -622,7 +622,7 @@ def _rank_compiled(
     return order, doc, int(twice)
 
 
-NUMBA_PARSER = Parser("numba", 2 << 20, _scan_compiled, _rank_compiled, _hash_compiled)
+NUMBA_PARSER = Parser("numba", 4 << 20, _scan_compiled, _rank_compiled, _hash_compiled)
 
 # Blocks of whole queries, with the bytes of their documents, from any format.
 

@@ -89,7 +89,7 @@ _MEMORY_TIMES = 3  # memory for reading a file whole, as a multiple of its size
 
 
 STANDARD_INPUT = Path("-")
-_STREAMS = ("/dev/", "/proc/")  # where pipes have names that are of this process alone
+_STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/")  # where pipes have names that are of this process alone
 
 
 def is_stream(path: Path) -> bool:

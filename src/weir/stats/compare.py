@@ -1303,7 +1303,7 @@ def _how_made(comparisons: Sequence[Comparison], ranked: bool) -> list[str]:
     interval = f"its {100 * m.level:g}% interval ({m.interval})"
     lines = [f"difference: {pairs}, with {interval}; p: {_test_text(m.test)}{drawn}; level {m.alpha:g}"]
     if any(c.unit == "queries" for c in comparisons):
-        lines.append(f"interval of a mean: {MEAN_INTERVALS}")
+        lines.append(MEAN_INTERVALS)
     if ranked and any(c.every_pair for c in comparisons):
         groups = (
             f"; group: {SHARED_LETTER}" if any(s.letters for c in comparisons for s in c.standings) else ""

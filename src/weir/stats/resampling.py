@@ -288,8 +288,8 @@ elsewhere.
 POOLED_VALUES = 2.0
 """Weight of the pooled variance, in values, in that of a part of two among much larger parts."""
 MEAN_INTERVALS = (
-    f"percentiles of {RESAMPLES:,} bootstrap means; Student's for fewer than {FEW_VALUES} values or nearly all at "
-    "0 or 1, Wilson's for shares"
+    f"interval of a mean: percentiles of {RESAMPLES:,} bootstrap means; Student's for fewer than {FEW_VALUES} values "
+    "or nearly all at 0 or 1, Wilson's for shares"
 )
 """The rule of `mean_bounds` in words, for who reports its intervals."""
 

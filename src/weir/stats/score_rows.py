@@ -35,7 +35,7 @@ from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
 from weir.measures.measure import Measure, best_of, direction, is_never, parse_measure, within_unit
-from weir.stats.resampling import LEVEL, fewest, intervals, mean_bounds, or_nan, share_below
+from weir.stats.resampling import LEVEL, MEAN_INTERVALS, fewest, intervals, mean_bounds, or_nan, share_below
 
 if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
@@ -632,12 +632,14 @@ BEST = "* the best of its dataset"
 """Explains the star after a mean, which is no verdict."""
 
 
-def long_table(rows: Sequence[Row]) -> Table:
+def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
     Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
     marks the best of several systems. Further columns: means by people's labels and the judged share, where
     known, and the queries answered.
+
+    explain: say how the intervals were made.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
     means: dict[tuple[str, str, str], list[float]] = {}
@@ -686,7 +688,8 @@ def long_table(rows: Sequence[Row]) -> Table:
     header += [*[JUDGED] * judged, "answered"]
     starred = any(cell.best for cells in lines for cell in cells)
     star = f"{BEST}; weir compare tells which differences are more than chance"
-    notes = (*((star,) if starred else ()), *_interval_notes(rows), *label_notes(rows))
+    made = explain and any(not math.isnan(row.low) for row in rows)
+    notes = (*[star] * starred, *[MEAN_INTERVALS] * made, *_interval_notes(rows), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 

@@ -17,6 +17,7 @@ from weir.core.scores import Note
 from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
 from weir.errors import printable
+from weir.experiment.published import known_as, reported_of
 from weir.experiment.results import ResultCell, chosen_cells, finished_cells, not_as_published
 from weir.files.paths import path_of
 from weir.measures import measures_of
@@ -57,7 +58,7 @@ class Citations:
     uncited: tuple[str, ...]
     """Subjects that took part and have no entry."""
     others: tuple[str, ...] = ()
-    """Sentences on collections that differ from the published ones of their name, whose works are cited."""
+    """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
         """Return all entries as the text of one BibTeX file."""
@@ -72,7 +73,7 @@ class Citations:
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on everything without a citation, and on collections that differ from the works'."""
+        """Return notes on everything without a citation, and `others`."""
         missing = [f"no citation is known for {', '.join(self.uncited)}"] if self.uncited else []
         return tuple(map(Note, [*missing, *self.others]))
 
@@ -119,7 +120,8 @@ def cite(
     cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
     cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
     uncited = (one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model"))
-    others = dict.fromkeys(said for cell in cells if (said := not_as_published(cell)))
+    named = (known_as(cell.collection, reported_of(cell).dataset) for cell in cells)
+    others = dict.fromkeys(said for said in (*named, *map(not_as_published, cells)) if said)
     return Citations(tuple(works), tuple(uncited), tuple(others))
 
 
@@ -142,7 +144,7 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
     kinds = {name: "system" for name in (*SYSTEMS, *RERANKERS)}
     kinds |= {name: "method" for name in METHODS} | {card.name: "model" for card in cards()}
     for cell in cells:
-        yield f"dataset {cell.collection}"
+        yield f"dataset {reported_of(cell).dataset}"
         yield from (f"dataset {name}" for name, those in group_names.items() if cell.collection in those)
         words = re.findall(r"[\w.-]+", cell.system)
         yield from (f"{kinds[word]} {word}" for word in words if word in kinds)

@@ -77,7 +77,12 @@ def _mteb(contents: Contents) -> str:
     return "run_settings.jsonl" if {"task", "version", "encode_kwargs"} <= set(contents.columns) else ""
 
 
-refuses("mteb-results", "results or settings of an MTEB run", _mteb, f"{_MEASURES} (MTEB: the predictions)")
+refuses(
+    "mteb-results",
+    "results or settings of an MTEB run",
+    _mteb,
+    f"{_MEASURES} (MTEB: the predictions); weir results RESULTS --published FILE lays its means beside yours",
+)
 refuses(
     "srw-settings",
     "settings of the Search Relevance Workbench",
