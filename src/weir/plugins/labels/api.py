@@ -273,15 +273,17 @@ def _other_texts_of_raters(first: object, *others: object) -> Iterator[Note]:
             yield from _other_texts(other, _dataset(dataset))
         return
     known = label_texts(given)
+
+    def of_query(name: str) -> str:
+        return known.queries.get(name, "")
+
+    def of_document(name: str) -> str:
+        return known.documents.get(name, "")
+
     for one in others:
-        labels, texts = str(one), label_texts(labels_given(one))
-        for kind, other, own in (
-            ("query", texts.queries, known.queries),
-            ("document", texts.documents, known.documents),
-        ):
-            yield from other_texts_note(
-                kind, other, lambda name, own=own: own.get(name, ""), labels, str(first)
-            )
+        texts = label_texts(labels_given(one))
+        yield from other_texts_note("query", texts.queries, of_query, str(one), str(first))
+        yield from other_texts_note("document", texts.documents, of_document, str(one), str(first))
 
 
 def _other_texts(labels: object, known: Dataset | Subject | None) -> Iterator[Note]:

@@ -443,7 +443,7 @@ def _unanswered(
     people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
     strata = np.zeros(len(model), np.int64)
     if design.strata is not None:
-        strata = numbered_strata(design.strata, model.queries)
+        strata = numbered_strata(design.strata, model.queries).astype(np.int64)
     # Draws of unequal chances are not known of queries that were not drawn, and parts are of returned documents.
     at_random = design.weights is None and not design.pairs
     found = {}
