@@ -61,7 +61,9 @@ def test_results_of_mteb_stand_beside_as_published_ones_do(folder, tmp_path_fact
     assert [(one.measure, one.printed) for one in found if one.source] == [("nDCG@10", "0.64508")]
 
 
-def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is_said(folder, tmp_path):
+def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is_said(
+    folder, tmp_path, capsys
+):
     file = tmp_path / "me__model" / "f00d" / "MIRACLRetrieval.json"
     file.parent.mkdir(parents=True)
     parts = [{"hf_subset": name, "ndcg_at_10": value} for name, value in (("de", 0.5), ("ar", 0.25))]
@@ -74,6 +76,8 @@ def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is
     assert {s.note for s in found} == {"mteb 2; no model_meta.json: the model is the folder's name"}
     with pytest.raises(weir.errors.BadValue, match="there is MIRACLRetrieval#de:dev, MIRACLRetrieval#ar:dev"):
         weir.results_beside(folder, file)
+    assert main(["data", "import", str(file), "-o", str(tmp_path / "new")]) == 2
+    assert "weir results RESULTS --published FILE" in capsys.readouterr().err
 
 
 def test_files_that_are_no_results_of_mteb_are_named(folder, tmp_path):

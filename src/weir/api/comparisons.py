@@ -548,7 +548,7 @@ def threshold(
 
     qrels, run: see `evaluate`. A query without a grade above 0 has no answer.
     measure: the measure of queries with an answer. A query left unanswered scores 0.
-    max_false: the largest share of queries without an answer that may be answered.
+    max_false: the largest share of queries without an answer that may be answered, in the half that chooses.
     confidence: how sure the run is: its best score, the deviation of its scores, or the best less the second.
     unanswerable: more queries without an answer.
     seed: seed of the split in halves.

@@ -174,7 +174,7 @@ def shown_rows(
     more: Iterable[Note] = (),
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    """Return (results whose scores are current, their means, notes on both).
+    """Return (judged results whose scores are current, their means, notes on both).
 
     measures: only these, in this order; by default all.
     more: notes to put last.

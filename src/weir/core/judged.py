@@ -346,7 +346,8 @@ def _translation(here: Ids, there: Ids) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class JudgedIntents:
-    """The ranks of the documents judged for each intent."""
+    """A ranking joined with judgments by intent: gives the ranks of the relevant documents found, and of the ideal
+    ranking."""
 
     qrels: IntentQrels
     joined: Judged

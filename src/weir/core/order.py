@@ -85,8 +85,11 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """Return the permutation that sorts rows into result order, int64[n]; fast if queries ascend but scores
-    are unsorted."""
+    """Return the permutation that sorts rows by query, falling score, then tie rank, int64[n].
+
+    query: must ascend; scores need not be sorted.
+    tie_rank_of: returns the tie ranks of rows, given by number.
+    """
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
     few = len(query) == 0 or int(query[-1]) < 2**16
     number = query.astype(np.uint16) if few else query
@@ -173,12 +176,12 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (k, number of rankings of length k that end within a tie) for the largest usual length k.
+    """Return (k, number of rankings of length k that end within a tie), k being the length of the longest.
 
     length, tied_end: of each ranking, its number of documents and whether its last ones are tied.
 
-    (0, 0) unless two or more rankings, and half of the nonempty ones, have length k, and if none ends within
-    a tie.
+    (0, 0) if fewer than two rankings, or fewer than half of the nonempty ones, have length k, and if no ranking
+    ends within a tie.
     """
     if not tied_end.any():
         return 0, 0

@@ -263,7 +263,7 @@ class Dataset:
 
     @cached_property
     def settled_queries(self) -> Queries:
-        """The queries of every split, judged or not, with the metadata that holds for this split."""
+        """All queries, judged or not, with the candidates, instructions and filters that apply to this split."""
         queries = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         restricted = queries.metadata is not None and queries.metadata.filter is not None
         return filtered(queries, self.corpus) if restricted and self.layout.documents is not None else queries

@@ -290,7 +290,7 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of columns that are not read.
+    """Warn (LossWarning) of a table's columns that are not read for judgments ("qrels") or for a run ("run").
 
     Raises FormatError for a missing or ambiguous column, and for judgments with ranks.
     """

@@ -824,7 +824,7 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of `_table_records`, numbers with decimal commas written with points; see `decimal_points`."""
+    """Yield (line number, cells) of each row of a table, with points for decimal commas; see `decimal_points`."""
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
 

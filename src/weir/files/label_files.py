@@ -86,8 +86,8 @@ class LabelTable:
     def labels(self, rater: str | None = None) -> Qrels:
         """Return the labels in a column, by default the only one with labels; empty cells are skipped.
 
-        Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two labels, and
-        no label.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two different
+        labels, and no label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -320,7 +320,11 @@ def label_texts(labels: object) -> LabelTexts:
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
-    """Return {rater: labels} of a file, by judge, else by origin, else by label column, else of one rater.
+    """Return {rater: labels} of a file.
+
+    Raters are the judges of a journal, else the values of a column of origins, else the columns of labels, else the
+    file itself.
+    words: grades of labels in words.
 
     Raises FormatError for a file without labels, or a pair with two labels by one rater.
     """

@@ -312,7 +312,8 @@ def _is_header(cells: list[bytes]) -> bool:
 def read_judgments(part: CollectionPart) -> Qrels:
     """Return the judgments in a file, on disk or in a zip, of any format (docs/formats.md).
 
-    Raises FormatError for another number of columns, a grade that is no number, and a pair with two grades.
+    Raises FormatError for a line that is none of its format, a grade that is no number, and a pair with two
+    different grades.
     """
     if part.member is None:
         if part.path.exists():

@@ -76,7 +76,10 @@ def first_below(word: np.uint64, bound: np.uint64) -> Int:
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first of eight bytes equal to `one` or `other` or below a bound; 8 for none."""
+    """Return the index of the first of eight bytes equal to `one` or `other` or below a bound; 8 for none.
+
+    one, other, bound: a byte, repeated eight times; the bound is at most 128.
+    """
     return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
 

@@ -177,9 +177,11 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 
 
 def read_state(folder: Path) -> dict[str, Array]:
-    """Return all tensors of a checkpoint by name, without running code; bfloat16 becomes float32.
+    """Return all tensors of a checkpoint by name, without running code.
 
-    Raises StoreError for missing or unreadable weights, MissingExtra for the older format without torch.
+    bfloat16, and every floating-point number of the older format (.bin), become float32.
+    Raises StoreError for missing or unreadable weights, MissingExtra without safetensors, or without torch for the
+    older format.
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}

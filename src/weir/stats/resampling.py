@@ -340,7 +340,7 @@ def mean_bounds(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of a share, `successes` of `count`."""
+    """Return Wilson's bounds of a share, `successes` of `count`, which is above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count

@@ -374,7 +374,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TermScores:
-    """The score that one term of a query adds to each document."""
+    """The score that one term of a query adds to each candidate."""
 
     term: str
     field: str

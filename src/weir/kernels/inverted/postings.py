@@ -233,9 +233,11 @@ def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
 
 @jit
 def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, ends: Int64) -> int:
-    """Merge each document's pairs of one term in place; return the number of pairs left.
+    """Add up the values of terms that a document has several times, in place; return the number of pairs left.
 
-    stamp: int32[V], -1 at first. ends: int64[N], filled.
+    stamp: int32[V], -1 at first.
+    slot: int64[V], scratch space.
+    ends: int64[N], filled with the end of each document's pairs.
     """
     n = 0
     for d in range(len(ptr) - 1):

@@ -59,7 +59,7 @@ class QueryTerms(NamedTuple):
 
     @staticmethod
     def of(longest: int) -> QueryTerms:
-        """Return arrays with room for the longest query."""
+        """Return arrays, not yet filled, with room for a query of `longest` terms."""
         return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
 
 

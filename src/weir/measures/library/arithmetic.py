@@ -153,8 +153,9 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank, gain) of the best possible first k, judged documents with a gain, largest first.
+    """Return (query, rank from 1, gain) of each query's best possible first k, judged documents with a gain.
 
+    k: None for all.
     gain: "linear", "exp" or a table such as "1=2,3=9", as for `gain_of`.
     """
     query, rank = j.ideal_query(), j.ideal_rank()

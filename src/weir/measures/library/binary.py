@@ -145,7 +145,7 @@ def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
     """Return the number of relevant documents that must be found for this recall, float64[queries].
 
     relevant: int64[queries].
-    rounding: "up" or "nearest".
+    rounding: "up", which drops a fraction below 0.1, or "nearest", which takes halves up.
     """
     exact = recall * relevant
     needed: Float64 = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)

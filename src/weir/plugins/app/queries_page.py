@@ -449,7 +449,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return (value, label with the number of queries) of the filters and slices."""
+    """Return (name, title with the number of queries) of each filter and slice, for a menu."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

@@ -174,7 +174,7 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key of a query or document that a file names by its identifier."""
+    """Return the key of a query or document named by its identifier; an empty key for None, NaN, lists and objects."""
     return ItemKey(identifier(value))
 
 

@@ -449,7 +449,10 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return the first place and reason of each kind of reason; values and numbers do not tell kinds apart."""
+    """Return one text with up to three different reasons, each with its first place, and the number of others.
+
+    Reasons that differ in values and numbers alone count as one.
+    """
     first_of: dict[str, str] = {}
     for where, reason in refused:
         first_of.setdefault(_VALUES.sub("", reason), f"{where}: {reason}")

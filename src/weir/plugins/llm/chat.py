@@ -671,7 +671,7 @@ class RecordedChat:
     """Every prompt so far with its answer."""
 
     def anew(self) -> RecordedChat:
-        """Return a client of the same answers with an empty record."""
+        """Return a client that reads the same stored answers, with no exchanges yet and the default `showing`."""
         return RecordedChat(self.client, self.store)
 
     def replies(

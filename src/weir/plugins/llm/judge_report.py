@@ -245,7 +245,7 @@ PROBE_WORDS = {
 
 
 def shown_answer(text: str) -> str:
-    """Return the first words of an answer on one line."""
+    """Return an answer on one line, cut to 40 characters that end in "..."."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 3]}..."
 

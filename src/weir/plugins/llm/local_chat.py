@@ -214,7 +214,8 @@ def _continued(
 
 
 def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64]:
-    """Return the likeliest tokens of each text, then its own, and their log-probabilities, [texts, k or 0]."""
+    """Return (token identifiers, log-probabilities) of the `most` likeliest tokens of each text, followed by the
+    chosen one, [texts, most + 1]; [texts, 0] if `most` is 0."""
     torch = require("torch", extra="torch")
     count = min(most, scores.shape[-1])
     if not count:

@@ -73,7 +73,7 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
     """Return the (start, stop) of each window over a ranking of `count` documents, last window first.
 
-    step: places between the starts of neighbouring windows. [] for fewer than 2 documents.
+    step: places between the starts of neighbouring windows, from 1 to `window`. [] for fewer than 2 documents.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1

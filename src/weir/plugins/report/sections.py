@@ -1582,7 +1582,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence, after a blank, on whether p-values depend on the seed; "" without a test."""
+    """Return a sentence with a leading space: how far p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method

@@ -348,7 +348,8 @@ class ServiceScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; pairs with a stored score are not sent.
+        """Return a score for each candidate, float64[candidates]; pairs with a stored score are only
+        sent if `context.reuse` is False.
 
         Raises ServiceError if pairs stay without a score, BadValue for more candidates than the model reads
         together.

@@ -233,7 +233,10 @@ class WrittenQuestions:
         return QuestionWriter(self.model or "doc2query", n=self.n)
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return each question with its document; documents without a question are left out."""
+        """Return (question, document) pairs, several of a document if it has several questions, none without one.
+
+        seed: of the sample of documents, if `documents` asks for one.
+        """
         corpus = dataset.corpus
         chosen = np.arange(len(corpus))
         if self.documents is not None and self.documents < len(corpus):

@@ -360,7 +360,7 @@ class WordCounts:
     """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """Return each word's share of a collection's words, float64[words]."""
+        """Return each word's share of all occurrences of words in collection number `which`, float64[words]."""
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 

@@ -397,7 +397,10 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval span; a document without an identifier is identified by its text."""
+    """Yield a ranking from each retrieval span, and Refused or LeftOut for anything else.
+
+    A document without an identifier is identified by its text.
+    """
     others: Counter[str] = Counter()
     for where, attributes in _spans(contents):
         if not _is_retrieval(attributes):
