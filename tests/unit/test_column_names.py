@@ -9,8 +9,9 @@ import pytest
 import weir
 from tests.unit.brooklet import write_collection, written_files
 from tests.unit.imports import imported, written
-from weir.errors import FormatError
-from weir.files.column_names import field_names
+from weir.errors import FormatError, RankingWarning
+from weir.files.column_names import field_names, of_role
+from weir.files.runs import read_qrels
 
 QUERY = ["Query ID", "query-id", "QUERYID", "qid", "Topic_Id", "question id"]
 DOC = ["Doc ID", "docno", "corpus-id", "chunk_id", "Passage Id", "documentId", "pid"]
@@ -65,3 +66,13 @@ def test_texts_stand_under_contents_too(tmp_path):
     corpus = weir.load(tmp_path / "c").corpus
     assert corpus.text.tolist() == ["a low dam", "river"]
     assert corpus.field_names == ("text", "url")
+
+
+def test_a_remark_in_parentheses_is_no_part_of_a_name_unless_another_column_has_it(tmp_path):
+    (tmp_path / "q.csv").write_text("Query (text),Doc ID (sku),Relevance\nq,d,1\n")
+    said = r"without its remark: 'Query \(text\)' as query_id, 'Doc ID \(sku\)' as doc_id"
+    with pytest.warns(RankingWarning, match=said):
+        found = read_qrels(tmp_path / "q.csv").to_dict()
+    assert found == {"q": {"d": 1}}
+    assert of_role(["doc_id", "Doc ID (sku)"], "doc") == ["doc_id"]
+    assert of_role(["Doc ID (a)", "Doc ID (b)"], "doc") == []

@@ -117,6 +117,16 @@ def test_unanswered_queries_are_named_and_leave_the_corrected_score_within_certa
     assert ("people judged none of them" in note) == alone
 
 
+@pytest.mark.parametrize(("missing", "left_out"), [(range(60, 200), True), (range(199, 200), False)])
+def test_a_difference_is_left_out_if_people_judged_only_what_the_system_answers(missing, left_out):
+    part = {n: list(TRUTH[n]) for i, n in enumerate(NAMES) if i not in missing}
+    people = {n: TRUTH[n] for n in NAMES[:60]}
+    found = weir.labels.estimate(people, LENIENT, Run.of({n: list(TRUTH[n]) for n in NAMES}), Run.of(part))
+    assert [len(one.differences) for one in found] == [not left_out, 0]
+    assert any("its differences to others are left out" in str(note) for note in found.notes()) == left_out
+    assert found[1].corrected.high <= 1 - len(missing) / 200
+
+
 def test_differences_are_estimated_by_query_and_corrected_by_holm():
     runs = {"one": RUN, "other": OTHER, "third": Run.of({n: ["d3", "d9"] for n in NAMES})}
     one, other, third = corrected_scores(runs, FEW, Qrels.of(LENIENT), P10)

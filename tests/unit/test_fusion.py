@@ -133,7 +133,8 @@ def test_scores_below_zero_keep_their_order_under_max():
 
 
 def test_equal_scores_follow_the_one_order_of_results():
-    assert list(weir.fuse([{"q": {"a": 1.0}}, {"q": {"b": 1.0}}], "rrf").to_dict()["q"]) == ["b", "a"]
+    runs = [{"q": {"a": 1.0}, "r": {"a": 1.0}}, {"q": {"b": 1.0}, "r": {"a": 1.0}}]
+    assert list(weir.fuse(runs, "rrf").to_dict()["q"]) == ["b", "a"]
 
 
 def test_condorcet_does_not_end_in_a_circle():

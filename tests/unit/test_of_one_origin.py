@@ -877,6 +877,8 @@ def test_a_fusion_of_identifiers_of_two_collections_is_told(tmp_path, capsys):
     said = capsys.readouterr().err
     assert said.count("shares no document with the others") == 1
     assert "run2.trec shares" in said
+    with pytest.warns(RankingWarning, match="ranking 3 .* shares no document with the others"):
+        weir.fuse([LONG, SHORT, others])
 
 
 def test_labels_of_other_queries_are_told(tmp_path):

@@ -22,6 +22,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, FormatError, RankingWarning
 from weir.files.records import write_collection
 from weir.files.runs import read_qrels
+from weir.files.write import write_run
 from weir.plugins.labels.pools import (
     HEAD,
     SHEET,
@@ -324,3 +325,29 @@ def test_new_judgments_of_documents_that_nothing_names_are_told(tmp_path):
     )
     said = " ".join(note.text for note in result.notes())
     assert "1 judgment names 1 document that no ranking and no earlier judgment has: '7'" in said
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "told"), [("{}", "{}", 0), ("not {}", "not {}", 2), ("{}", "not {}", 1)]
+)
+def test_labels_with_other_texts_than_the_collection_are_told_wherever_the_two_meet(
+    tmp_path, query, text, told
+):
+    texts = {"q": "first question", "r": "second one"}
+    corpus = Corpus.of({doc: {"title": "", "text": f"text of {doc} at length"} for doc in "abcdefgh"})
+    (tmp_path / "c").mkdir()
+    write_collection(tmp_path / "c", corpus, Queries.of(texts), Qrels.of(HELD))
+    lines = ["query-id\tcorpus-id\tgrade\tquery\ttitle\ttext"]
+    for name, docs in FULL.items():
+        shown = [(doc, grade, f"TEXT of {doc} at") for doc, grade in docs.items()]
+        lines += [f"{name}\t{d}\t{g}\t{query.format(texts[name])}\t\t{text.format(s)}" for d, g, s in shown]
+    (tmp_path / "labels.tsv").write_text("\n".join(lines) + "\n")
+    c, run = str(tmp_path / "c"), RUNS["one"]
+    write_run(run, tmp_path / "one.trec")
+    labels, trec = str(tmp_path / "labels.tsv"), str(tmp_path / "one.trec")
+    for found in (
+        weir.labels.relabel(labels, c, trec),
+        weir.labels.agree(c, labels),
+        weir.labels.holes(c, trec, human=labels),
+    ):
+        assert sum("another text than in" in str(note) for note in found.notes()) == told, found

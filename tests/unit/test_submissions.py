@@ -106,13 +106,15 @@ def test_stages_in_another_folder_are_not_packed(mine, tmp_path, capsys):
     assert "index  ../../first/mine/indexes/bm25-" in capsys.readouterr().out
 
 
-def test_a_pack_names_the_split_of_each_result(mine, tmp_path):
+def test_a_pack_and_its_verification_name_and_count_the_result_of_each_split(mine, tmp_path):
     copy = shutil.copytree(mine, tmp_path / "mine")
     (copy / "qrels" / "dev.tsv").write_text("q0\t0\td0\t1\n")
     for split in ("dev", "test"):
         weir.benchmark([f"{copy}:{split}"], ["bm25"], ["RR"], out=tmp_path / "results")
     pack = weir.pack_results(tmp_path / "results", tmp_path / "mine.weir.zip")
-    assert pack.cells == (("mine:dev", "bm25"), ("mine:test", "bm25"))
+    verified = weir.verify_pack(tmp_path / "mine.weir.zip")
+    assert verified.cells == pack.cells == (("mine:dev", "bm25"), ("mine:test", "bm25"))
+    assert "verified: 2 cells" in repr(verified)
 
 
 def test_the_same_folder_gives_the_same_bytes_without_texts_or_judgments(packed, tmp_path):

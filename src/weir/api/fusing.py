@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from weir.api.evaluation import conventions_of
 from weir.api.given import all_rankings, run_paths
 from weir.argument_types import checked
@@ -39,7 +37,7 @@ from weir.systems.fusion.fit import (
     held_out_tables,
     trials,
 )
-from weir.systems.fusion.fuse import Pool, check_shared_queries, depth_note, fused, refuse_depth
+from weir.systems.fusion.fuse import Pool, apart_notes, check_shared_queries, depth_note, fused, refuse_depth
 from weir.systems.fusion.methods import parse_fusion
 
 
@@ -55,7 +53,8 @@ def fuse(
     k: documents kept for each query, by default all.
 
     Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
-    unknown method or setting. Warns (RankingWarning) if `k` cuts and the method has a constant `k` that is not set.
+    unknown method or setting. Warns (RankingWarning) of a ranking that shares no document with the others, and if
+    `k` cuts and the method has a constant `k` that is not set.
     """
     ranked = [run_from(run) for run in all_rankings(_listed(runs))]
     fused_run = fusion.fuse(ranked, method, k)
@@ -197,10 +196,4 @@ def _pool_notes(paths: Sequence[Path], pool: Pool) -> Iterator[Note]:
             yield Note(
                 f"{path} does not answer {missing} of the {len(pool.queries)} queries; others decide there"
             )
-    returned = [
-        np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
-    ]
-    times = np.bincount(np.concatenate(returned), minlength=len(pool.docs))
-    for path, docs in zip(paths, returned, strict=True):
-        if len(docs) and (times[docs] == 1).all():
-            yield Note(f"{path} shares no document with the others: are their identifiers of one collection?")
+    yield from map(Note, apart_notes(pool, [str(path) for path in paths]))

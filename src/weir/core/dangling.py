@@ -1,10 +1,10 @@
-"""Judgments, and rules beside them, on documents and queries that a collection does not have."""
+"""Judgments, and rules beside them, on documents and queries that a collection lacks or has with other texts."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,34 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
     more = ", such as " if len(missing) > EXAMPLES else ": "
     names = ", ".join(map(repr, named.take(missing[:EXAMPLES]).tolist()))
     return [Note(f"{collection}: {said} not in it, and such rules never fail{more}{names}")]
+
+
+def other_texts_note(
+    kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
+) -> list[Note]:
+    """Return a note on identifiers whose text beside labels is not the known one; [] if there are none.
+
+    Case, blanks and signs of no width do not count; a passage of a document is its text.
+    kind: "query" or "document"; given: {identifier: text}; known: returns the other text, "" if unknown.
+    """
+    compared, other = 0, list[str]()
+    for name, text in given.items():
+        one, there = _words(text), _words(known(name))
+        if not one or not there:
+            continue
+        compared += 1
+        alike = one == there or (kind == "document" and (one in there or there in one))
+        other += [] if alike else [name]
+    if not other:
+        return []
+    share = f"{len(other):,} of {counted(compared, kind, 'queries' if kind == 'query' else '')}"
+    texts = f"{given[other[0]].strip()[:60]!r}, and {known(other[0]).strip()[:60]!r} in {collection}"
+    said = f"{share} in {labels} {'has' if compared == 1 else 'have'} another text than in {collection}"
+    return [Note(f"{said}, such as {other[0]!r} ({texts}): are both of one collection?")]
+
+
+def _words(text: str) -> str:
+    return " ".join(_visible(unicodedata.normalize("NFKC", text)).casefold().split()).rstrip(".…")
 
 
 def plain_name(name: str) -> str:

@@ -642,6 +642,9 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
             raise FormatError(root, no_folder(root), f"a folder written by weir run{other}")
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
+        if next(root.glob(f"*/{SCORES}"), None) is not None:
+            above = root.resolve().parent
+            raise FormatError(root, "the results of one collection", f"the folder above, {above}")
         files = f", or run files by their own names, as in {root}/*" * any(
             one.is_file() for one in root.iterdir()
         )

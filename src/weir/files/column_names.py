@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from weir.core.rounding import counted
-from weir.errors import BadValue, FormatError, LossWarning, WeirError, nearest_names, user_level
+from weir.errors import (
+    BadValue,
+    FormatError,
+    LossWarning,
+    RankingWarning,
+    WeirError,
+    nearest_names,
+    user_level,
+)
 from weir.files.text_files import read_toml
 
 Kind: TypeAlias = Literal["run", "qrels"]
@@ -80,12 +88,23 @@ def field_names() -> FieldNames:
     )
 
 
+def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (column, its name for comparison). A remark in parentheses after a known name, as in `Doc ID (sku)`, is
+    no part of it, unless another column has that name."""
+    listed, known = list(columns), field_names().every()
+    bare = [fold(re.sub(r"(?<=\S)\s*\([^()]*\)\s*$", "", str(column))) for column in listed]
+    return [
+        (column, name if name in known and bare.count(name) == 1 else fold(column))
+        for column, name in zip(listed, bare, strict=True)
+    ]
+
+
 def of_role(columns: Iterable[str], role: str) -> list[str]:
     """Return the columns whose names are usual for a role such as "query"; [] for none.
 
     Only the most usual names that occur count. PyTerrier's numeric `docid` is ignored beside `docno`.
     """
-    folded = [(column, fold(column)) for column in columns]
+    folded = _called(columns)
     if any(name == "docno" for _, name in folded):
         folded = [(column, name) for column, name in folded if column != "docid"]
     tiers = ([column for column, name in folded if name in tier] for tier in field_names().roles[role])
@@ -96,13 +115,14 @@ def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
     """Return the columns that hold identifiers, by name. For each role the most usual name counts: `doc_id`
     before `sku`."""
     listed = list(columns)
-    return [one for role in roles for one in of_role(listed, role) if fold(one) in field_names().ids(role)]
+    called = dict(_called(listed))
+    return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
     """Return the columns with a usual name of one of these roles, except PyTerrier's `docid`."""
     known = field_names().every(*roles)
-    found = [column for column in columns if fold(column) in known]
+    found = [column for column, name in _called(columns) if name in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
 
 
@@ -231,14 +251,14 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 def is_named(columns: Sequence[str]) -> bool:
     """Return True if a cell is a column's most usual name, so that the line must be a header."""
     return any(
-        fold(column) in field_names().ids(role)
+        name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
-        for column in columns
+        for _, name in _called(columns)
     )
 
 
 def _have(columns: Iterable[str], *roles: str) -> bool:
-    return not field_names().every(*roles).isdisjoint(map(fold, columns))
+    return not field_names().every(*roles).isdisjoint(name for _, name in _called(columns))
 
 
 def has_ranks(columns: Sequence[str]) -> bool:
@@ -276,7 +296,14 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     """
     found = rank_column(columns, kind), origin_column(columns, kind)
     systems = (at for at, part in part_columns(columns, kind) if part == "system")
-    used = {*three_columns(columns, kind, path), *found, *systems}
+    three = three_columns(columns, kind, path)
+    used = {*three, *found, *systems}
+    remarked = {
+        columns[at]: what for at, what in zip(three, WRITTEN[kind], strict=True) if "(" in columns[at]
+    }
+    if remarked:
+        said = ", ".join(f"'{column}' as {what}" for column, what in remarked.items())
+        warnings.warn(RankingWarning(f"{path}: read without its remark: {said}"), stacklevel=user_level())
     # The first column without a name is pandas' index.
     named = (name if name.strip() or not n else f"column {n + 1}" for n, name in enumerate(columns))
     others = (name for n, name in enumerate(named) if n not in used and fold(name) not in _OF_TREC)

@@ -429,8 +429,9 @@ def _separated_blocks(
         if rows.bad < 0:
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, layout))
         cells = cells_of(buffer.line_text(rows.bad).removesuffix("\r"), layout.separator)
-        if len(cells) == len(layout.names) and "," in cells[layout.number]:
-            raise QuotedCellError  # it may be a decimal comma
+        decimal_comma = len(cells) == len(layout.names) and "," in cells[layout.number]
+        if decimal_comma or not any(map(str.strip, cells)):  # which the general parser skips
+            raise QuotedCellError
         raise _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
     if how.quoted or layout.separator == SEMICOLON:
@@ -763,7 +764,8 @@ _QUOTING = 'quotation marks around whole cells, those inside doubled, as in "say
 
 
 def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (last line number, cells) of each record below the header; no cells for an empty line.
+    """Yield (last line number, cells) of each record below the header; no cells for an empty line, nor for one of
+    separators alone, as spreadsheets write empty rows.
 
     Raises FormatError for damage.
     """
@@ -806,7 +808,7 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
                     found = "a quotation mark that ends on a later line, where each line is a row"
                     raise FormatError(path, found, _QUOTING, number + 1 - len(record))
                 record.clear()
-                yield number, cells
+                yield number, cells if any(map(str.strip, cells)) else []
         except csv.Error as error:
             if "field limit" in str(error):
                 long_cell = f"a cell of more than {csv.field_size_limit():,} characters"

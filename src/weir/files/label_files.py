@@ -13,10 +13,12 @@ from pathlib import Path
 
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.core.strings import first_repeated
+from weir.core.tables import cell_text
 from weir.errors import BadValue, FormatError, LossWarning, user_level
 from weir.files.column_names import (
     is_label,
     is_sheet,
+    of_role,
     origin_column,
     pair_columns,
     part_columns,
@@ -31,7 +33,7 @@ from weir.files.one_system import REMEDIES, refuse_several_systems
 from weir.files.parsers import parse_slowly
 from weir.files.paths import path_of
 from weir.files.runs import read_qrels, run_name
-from weir.files.text_files import read_bytes
+from weir.files.text_files import is_stream, read_bytes
 
 # Tables of labels as other judges write them: columns of many names, several raters side by side, labels as words.
 
@@ -284,6 +286,37 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
         expected = "CSV, TSV or JSON lines that name their columns"
         raise FormatError(file, "no table with columns for query and document", expected)
     return table.labels(column)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTexts:
+    """The texts that a file of labels has beside its identifiers."""
+
+    queries: Mapping[str, str]
+    """{identifier: text}."""
+    documents: Mapping[str, str]
+
+
+def label_texts(labels: object) -> LabelTexts:
+    """Return the texts of queries and documents in a file of labels; {} for other values and without columns of
+    texts."""
+    file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
+    table = None
+    if file is not None and not is_stream(file) and not is_journal(file) and format_of(file, "qrels").rows:
+        with suppress(FormatError):  # judgments of another layout
+            table = _table(file, BINARY_WORDS)
+    if table is None:
+        return LabelTexts({}, {})
+
+    def texts(key: int, roles: Sequence[str]) -> dict[str, str]:
+        names = [name for at, name in enumerate(table.names) if at not in (table.query, table.doc)]
+        columns = [table.names.index(name) for role in roles for name in of_role(names, role)[:1]]
+        joined = (
+            (str(row[key]), " ".join(cell_text(str(row[at] or "")) for at in columns)) for row in table.rows
+        )
+        return {name: text for name, text in joined if text.strip()}
+
+    return LabelTexts(texts(table.query, ("query",)), texts(table.doc, ("title", "text")))
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:

@@ -199,7 +199,7 @@ def _refuse_long(start: Int64, length: Int64) -> None:
 
 
 class QuotedCellError(Exception):
-    """A quoted cell contains separators, line ends or quotation marks, and needs the general parser."""
+    """A row needs the general parser, such as a quoted cell with separators, line ends or quotation marks in it."""
 
 
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.

@@ -311,8 +311,10 @@ def corrected_scores(
     left_out = int((model.queries.codes(human.queries.strings) < 0).sum())
     of_mine = human.queries.codes(model.queries.strings.take(drawn.mine))
     people = human.only(of_mine[of_mine >= 0])
+    unanswered = _unanswered(runs, human, model, design)
     scores = []
     for name, values in labelled.values.items():
+        answered = 1 - int(unanswered[name].missing.sum()) / len(model)
         joined = Judged.of(runs[name], people)
         returned = int(np.minimum(joined.retrieved, measure.cutoff or 1).sum())
         judged = int((joined.rank <= (measure.cutoff or 1)).sum()) / returned if returned else 0.0
@@ -325,13 +327,14 @@ def corrected_scores(
                 judged,
                 drawn.estimated_mean(values, 0.0).estimate().clipped(0.0, most),
                 values.by_model,
-                drawn.estimated_mean(values).estimate().clipped(0.0, most),
+                drawn.estimated_mean(values).estimate().clipped(0.0, most * answered if answered else 0.0),
                 str(design),
                 left_out,
                 *_precision_by_errors(labelled, name),
             )
         )
     pairs = list(combinations(names, 2)) if len(names) <= EVERY_PAIR else [(names[0], n) for n in names[1:]]
+    pairs = [pair for pair in pairs if not any(unanswered[name].outside_draw for name in pair)]
     differences = []
     for first, second in pairs:
         values = labelled.values[second].minus(labelled.values[first])
@@ -424,18 +427,54 @@ def estimated_scores(
     return bounded
 
 
-def unanswered_notes(runs: Mapping[str, Run], human: Qrels, model: Qrels) -> list[Note]:
-    """Return a note for each run that leaves some of the model's queries unanswered."""
+@dataclass(frozen=True, eq=False)
+class _Unanswered:
+    missing: NDArray[np.bool_]
+    """bool[queries of the model], not answered by the system."""
+    judged: bool
+    """Whether people judged any of them."""
+    outside_draw: bool
+    """Whether people judged none, although 95% of random draws hold one: the judged queries are not like the rest."""
+
+
+def _unanswered(
+    runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign
+) -> dict[str, _Unanswered]:
     people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
-    notes = []
+    strata = np.zeros(len(model), np.int64)
+    if design.strata is not None:
+        strata = numbered_strata(design.strata, model.queries).astype(np.int64)
+    # Draws of unequal chances are not known of queries that were not drawn, and parts are of returned documents.
+    at_random = design.weights is None and not design.pairs
+    found = {}
     for name, run in runs.items():
         missing = ~Judged.of(run, model).answered
-        if missing.any():
-            note = unanswered_note(int(missing.sum()), len(model), "").about(name)
-            alone = (
-                "; people judged none of them, and the correction takes the model to err there as elsewhere"
-            )
-            notes.append(note if (people & missing).any() else replace(note, text=note.text + alone))
+        judged = bool((people & missing).any())
+        chance = 1.0
+        for stratum in np.unique(strata[missing]).tolist():
+            here = strata == stratum
+            queries, drawn = int(here.sum()), int((people & here).sum())
+            chance *= math.comb(queries - int((missing & here).sum()), drawn) / math.comb(queries, drawn)
+        found[name] = _Unanswered(missing, judged, at_random and not judged and chance < 1 - LEVEL)
+    return found
+
+
+def unanswered_notes(
+    runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign = AT_RANDOM
+) -> list[Note]:
+    """Return a note for each run that leaves some of the model's queries unanswered."""
+    notes = []
+    for name, one in _unanswered(runs, human, model, design).items():
+        if not one.missing.any():
+            continue
+        note = unanswered_note(int(one.missing.sum()), len(model), "").about(name)
+        alone = "; people judged none of them, "
+        alone += (
+            "which fewer than 5% of random draws do: its differences to others are left out; judge some of them"
+            if one.outside_draw
+            else "and the correction takes the model to err there as elsewhere"
+        )
+        notes.append(note if one.judged else replace(note, text=note.text + alone))
     return notes
 
 

@@ -59,9 +59,9 @@ class SampledMean:
 
     @property
     def p(self) -> float:
-        """The two-sided p-value of the hypothesis that the mean is zero."""
+        """The two-sided p-value of the hypothesis that the mean is zero; NaN for equal values that are not zero."""
         if not self.error:
-            return 0.0 if self.value else 1.0
+            return math.nan if self.value else 1.0
         far = abs(self.value) / self.error
         return 2 * (normal_tail(far) if math.isinf(self.degrees) else student_tail(far, self.degrees))
 

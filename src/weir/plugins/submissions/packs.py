@@ -102,7 +102,9 @@ class Verification:
     unchecked: tuple[str, ...]
     """A sentence on each part that could not be checked."""
     verdicts: tuple[Verdict, ...]
-    """One for each cell; () if files differ from the manifest."""
+    """One for each folder of rankings; () if files differ from the manifest."""
+    cells: tuple[tuple[str, str], ...] = ()
+    """(collection, with its split if there are several, and system) of each result, as `Pack.cells`."""
 
     @property
     def sound(self) -> bool:
@@ -113,13 +115,12 @@ class Verification:
         return self.sound and not self.unchecked
 
     def tables(self) -> tuple[Table, ...]:
-        cells = sum(one.kind == "cell" for one in self.verdicts)
         end = (
             f"refused: {counted(len(self.problems), 'problem')}"
             if self.problems
             else f"not verified whole: {counted(len(self.unchecked), 'reason')}"
             if self.unchecked
-            else f"verified: {counted(cells, 'cell')}, content {self.digest}"
+            else f"verified: {counted(len(self.cells), 'cell')}, content {self.digest}"
         )
         return (sentences(*self.problems, *(f"not checked: {one}" for one in self.unchecked), end),)
 
@@ -249,8 +250,9 @@ def verify_pack(
             problems += [f"{one.folder}: {problem}" for problem in own]
         unchecked = [f"{v.folder}: {reason}" for v in verdicts if v.kind != "index" for reason in v.unchecked]
         verdicts_shown = tuple(one for one in verdicts if one.kind != "index")
+        held = tuple((cell.dataset, cell.label) for cell in by_split(cells))
         return Verification(
-            str(path), str(manifest["content"]), tuple(problems), tuple(unchecked), verdicts_shown
+            str(path), str(manifest["content"]), tuple(problems), tuple(unchecked), verdicts_shown, held
         )
 
 

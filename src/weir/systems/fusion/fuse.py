@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,7 +12,7 @@ import numpy as np
 from weir.core.order import arranged
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning, user_level
 from weir.systems.fusion.methods import (
     METHODS,
     NORMS,
@@ -153,6 +154,19 @@ def check_shared_queries(pool: Pool) -> None:
     raise BadValue("no query is answered by two of the rankings: are they of the same queries?")
 
 
+def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
+    """Return a sentence for each run, by name, that shares no document with any other; [] if all share some."""
+    returned = [
+        np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
+    ]
+    times = np.bincount(np.concatenate(returned), minlength=len(pool.docs))
+    return [
+        f"{name} shares no document with the others: are their identifiers of one collection?"
+        for name, docs in zip(names, returned, strict=True)
+        if len(docs) and (times[docs] == 1).all()
+    ]
+
+
 # ----------
 # Fusing.
 
@@ -168,13 +182,15 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     k: documents kept for each query; None for all.
 
     A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
-    UnknownName for an unknown method.
+    UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the others.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     if len(runs) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(runs)}")
     pool = Pool.of(runs)
     check_shared_queries(pool)
+    for said in apart_notes(pool, [f"ranking {n} ({run.name})" for n, run in enumerate(runs, 1)]):
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
     return fused(pool, how, k)
 
 
