@@ -92,11 +92,18 @@ def test_grades_in_words_beside_documents_are_never_documents(words, tmp_path):
     refused(tmp_path, "g.csv", f"query_id,doc_id,relevant\n{table}", "doc=doc_id,grade=relevant")
 
 
-@pytest.mark.parametrize("blank", ["-", "None", "NaN", "n/a"])
-def test_a_grade_that_is_no_number_is_refused_with_its_line(blank, tmp_path):
-    rows = "".join(f"q{n},d{n},{n % 2}\n" for n in range(8))
-    text = f"query_id,doc_id,relevant\n{rows}q8,d8,{blank}\n"
-    refused(tmp_path, "g.csv", text, f"line 10: the grade '{blank}' is no finite number")
+JUDGED = "query_id,doc_id,relevant\n" + "".join(f"q{n},d{n},{n % 2}\n" for n in range(8))
+
+
+def test_a_grade_that_is_no_number_is_refused_with_its_line(tmp_path):
+    refused(tmp_path, "g.csv", f"{JUDGED}q8,d8,-\n", "line 10: the grade '-' is no finite number")
+
+
+@pytest.mark.parametrize("blank", ["None", "NaN", "n/a", ""])
+def test_a_word_for_nothing_as_a_grade_is_unjudged_and_counted(blank, tmp_path):
+    report = imported(tmp_path, "g.csv", f"{JUDGED}q8,d8,{blank}\n")
+    assert "q8" not in written(tmp_path / "out")[1]
+    assert "rows without a grade, which are unjudged: 1" in "\n".join(report.lines())
 
 
 @pytest.mark.parametrize("field", ["label", "relevance", "is_relevant", "rating"])
@@ -301,7 +308,7 @@ def test_counts_of_clicks_are_whole_and_clicks_are_yes_or_no(tmp_path):
 
 
 def test_raters_whose_labels_cannot_be_read_are_named(tmp_path):
-    table = 'query_id,doc_id,Ann,Bob,Cat\nq,a,"1,0",1,1\nq,b,"0,0",0,1\n'
+    table = 'query_id,doc_id,Ann,Bob,Cat\nq,a,"1,0,0",1,1\nq,b,"0,0,1",0,1\n'
     with pytest.warns(LossWarning, match="no labels are read from Ann"):
         assert read_raters(write(tmp_path / "t.csv", table)).keys() == {"Bob", "Cat"}
 

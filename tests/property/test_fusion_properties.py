@@ -21,6 +21,8 @@ from weir.systems.fusion.methods import united, united_sorted
 whole = st.integers(-6, 6).map(float)
 finite = st.one_of(whole, st.floats(-1e6, 1e6, allow_nan=False))
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*shares no document")  # few documents are drawn
+
 
 @st.composite
 def several(draw: st.DrawFn, score: st.SearchStrategy[float] = finite):

@@ -159,11 +159,12 @@ def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
-    times = np.bincount(np.concatenate(returned), minlength=len(pool.docs))
+    together = np.concatenate(returned)
+    times = np.bincount(together, minlength=len(pool.docs))
     return [
         f"{name} shares no document with the others: are their identifiers of one collection?"
         for name, docs in zip(names, returned, strict=True)
-        if len(docs) and (times[docs] == 1).all()
+        if 0 < len(docs) < len(together) and (times[docs] == 1).all()
     ]
 
 
