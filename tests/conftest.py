@@ -36,8 +36,10 @@ os.environ.pop(
 MEMORY = Path("/dev/shm")
 """Where there is room, folders of tests lie in memory: much of the time of those that write files was waiting for a disk."""
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= 8 << 30:
-    os.environ["TMPDIR"] = str(MEMORY)
-    tempfile.tempdir = None  # is read again
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)  # of failed tests, kept
+    # Its name is short for the names of sockets in it; whatever tests leave there goes.
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="w-", dir=MEMORY)
+    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 
 def linked(source: Path, to: Path) -> Path:
