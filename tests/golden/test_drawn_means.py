@@ -240,8 +240,13 @@ def test_what_cannot_be_estimated_is_refused():
         corrected_precision(np.ones(2), np.ones(2), np.ones((2, 2, 2)), 1)
 
 
-def test_a_mean_without_error_is_certain():
+def test_a_mean_of_equal_values_has_neither_interval_nor_p_unless_all_are_zero():
+    equal = SampledMean(0.1, 0.0, 5, 0.0)
+    assert math.isnan(equal.p)
+    assert math.isnan(equal.estimate().low)
     assert SampledMean(0.0, 0.0, 5, 0.0).p == 1
-    assert SampledMean(0.1, 0.0, 5, 0.0).p == 0
+
+
+def test_p_is_that_of_students_t():
     assert SampledMean(1.96, 1.0, math.inf, 1.0).p == pytest.approx(0.05, abs=1e-4)
     assert SampledMean(2.228, 1.0, 10, 1.0).p == pytest.approx(0.05, abs=1e-4)
