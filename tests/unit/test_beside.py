@@ -142,3 +142,13 @@ def test_mistakes_are_one_line(folder, capsys):
     assert "leave out the rest" in refused(
         capsys, "results", str(folder), "--published", "MTEB", "--per-query"
     )
+
+
+@pytest.mark.parametrize("subsets", [{"ndcg_at_10": 0.5}, [0.5], None])
+def test_a_result_of_another_layout_is_refused_and_not_read_in_part(subsets, tmp_path):
+    path = tmp_path / "SciFact.json"
+    path.write_text(
+        json.dumps({"task_name": "SciFact", "scores": {"train": [{"ndcg_at_10": 0.5}], "test": subsets}})
+    )
+    with pytest.raises(FormatError, match="no list of subsets as 'test'"):
+        mteb_scores(path)

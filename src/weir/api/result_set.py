@@ -112,9 +112,8 @@ class ResultSet(Sequence[T], Generic[T]):
         """
         if form == "html" and self.pages:
             return self.pages
-        options = (
-            {"explain": True} | dict(options or {}) if self.kind.explained and form != "text" else options
-        )
+        if self.kind.explained and form != "text":
+            options = {**(options or {}), "explain": True}
         if self.maker is not None:
             return self.maker(**options or {})
         page = self.kind.page if form != "html" else self.kind.html or self.kind.page

@@ -69,7 +69,7 @@ def run_command(
     """
     plan = _experiment(experiment, grid)
     names = [str(system) for system in plan.parsed_systems()]
-    options = {"long": long} | ({"explain": True} if explain else {})
+    options = {"long": long, "explain": explain}
     titles = api.rows.labels_of(given.get("labels", ()), names)
     if experiment is not None and "systems" not in grid and not quiet:  # the file may be somebody else's
         for system in names:
@@ -191,7 +191,7 @@ def results_command(
         show(api.scoring.values_text(scores.items(), form, as_cell), styled=False)
         return tell(remarks, details=notes)
     rows = face.results(folder, **given)
-    return present(rows, form, notes, {"long": long} | ({"explain": True} if explain else {}))
+    return present(rows, form, notes, {"long": long, "explain": explain})
 
 
 @click.command("efficiency")

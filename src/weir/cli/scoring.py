@@ -97,7 +97,7 @@ def eval_command(
         show(api.scoring.values_text(files.by_query(form), form, as_cell), styled=False)
         code = tell((*files.label_notes, *files.notes), files.left_out, notes)
     else:
-        code = present(files.rows(by), form, notes, {"long": long} | ({"explain": True} if explain else {}))
+        code = present(files.rows(by), form, notes, {"long": long, "explain": explain})
     for gains in files.abstentions(abstention) if abstention else ():
         if form != "json":
             click.echo()

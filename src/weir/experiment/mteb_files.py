@@ -59,9 +59,11 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
         not declared
     )
     for split, subsets in value["scores"].items():
-        for scores in subsets if isinstance(subsets, list) else []:
-            if not isinstance(scores, dict):
-                continue
+        if not isinstance(subsets, list) or not all(isinstance(scores, dict) for scores in subsets):
+            raise FormatError(
+                file, f"no list of subsets as '{split}'", "scores of each subset, as MTEB writes them"
+            )
+        for scores in subsets:
             subset = str(scores.get("hf_subset", "default"))
             of = collections.get(task, task) if subset == "default" else f"{task}#{subset}"
             for name, mean in scores.items():

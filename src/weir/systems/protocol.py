@@ -293,7 +293,7 @@ class Fetched(Protocol):
     """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download everything that `describe` needs."""
+        """Download everything that `describe` needs; raises DownloadError."""
         ...
 
 

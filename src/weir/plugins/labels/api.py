@@ -209,16 +209,14 @@ def holes(
     study = hole_study(systems, judgments, people, by_model, parsed, rel)
     told = ranked_notes(_joined(systems, judgments), (parsed,))
     texts = chain.from_iterable(_other_texts(labels, scoring.dataset) for labels in (human, model))
-    notes = (*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *texts, *told)
+    notes = [*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *texts, *told]
     for labels in (one for one in (people, by_model) if one is not None):
         strange = int((judgments.queries.codes(labels.queries.strings) < 0)[labels.query_of_row()].sum())
-        of_others = part_of(strange, len(labels.doc), "labels", "is", "are")
-        notes = (
-            *notes,
-            *[Note(f"{of_others} of queries without judgments here, and left out")] * bool(strange),
-        )
+        if strange:
+            of_others = part_of(strange, len(labels.doc), "labels", "is", "are")
+            notes.append(Note(f"{of_others} of queries without judgments here, and left out"))
     alone = "a model alone labelled the unjudged documents: see how far it agrees with people by weir judge --judged"
-    return ResultSet(HOLE_STUDIES, (study,), notes if human is not None else (*notes, Note(alone)))
+    return ResultSet(HOLE_STUDIES, (study,), (*notes, *[Note(alone)] * (human is None)))
 
 
 def _systems(
