@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -142,6 +142,8 @@ def test_what_was_committed_is_not_done_again(system, tmp_path, monkeypatch):
 
 
 CHILD = """
+import os
+import signal
 import sys
 from pathlib import Path
 from weir.core.corpus import Corpus
@@ -149,40 +151,44 @@ from weir.systems.expression import parse_system
 from weir.systems.lexical import inversion
 from weir.systems.protocol import Context
 
+folder, system, killed_at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+append, written = inversion.GrowingFiles.append, [0]
+
+
+def counted(files, name, values):
+    written[0] += 1
+    if written[0] == killed_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(files, name, values)
+
+
+inversion.GrowingFiles.append = counted
 inversion.COMMIT_SECONDS, inversion.BATCH_BYTES = 0.0, 50_000
 words = "water stream weir dam level flow rain gauge crest head".split()
 rows = {f"d{7919 * n % 20011:05}": " ".join(words[(n * k + k * k) % 10] for k in range(1, 20)) for n in range(8_000)}
-corpus = Corpus.of(rows)
-print("begun", flush=True)
-parse_system(sys.argv[2]).index(corpus, Context(Path(sys.argv[1])))
+parse_system(system).index(Corpus.of(rows), Context(Path(folder)))
+print(written[0])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["bm25", "rm3(bm25)"])
 def test_a_killed_process_goes_on(system, tmp_path):
-    def started(folder: str, memory: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", CHILD, str(tmp_path / folder), system]
-        child = subprocess.Popen(command, env=os.environ | {"WEIR_MAX_RAM": memory}, stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        with child.stdout:
-            assert child.stdout.readline() == b"begun\n"
-        return child
+    """Each process is killed at its nth append, n a seventh of all, wherever it goes on from."""
 
-    assert started("memory", ENOUGH).wait() == 0
-    kills = 0
-    for n in range(8):
-        child = started("disk", "1M")
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(0.15 * (n + 1))
-        child.kill()
-        if child.wait() == 0:
-            break
-        kills += 1
-    else:
-        assert started("disk", "1M").wait() == 0
-    assert kills > 0
-    assert digests(tmp_path / "disk") == digests(tmp_path / "memory")
+    def built(folder: str, memory: str, killed_at: int = 0) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-c", CHILD, str(tmp_path / folder), system, str(killed_at)]
+        variables = os.environ | {"WEIR_MAX_RAM": memory}
+        return subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=False)
+
+    assert built("memory", ENOUGH).returncode == 0
+    appends = int(built("whole", "1M").stdout)
+    ended = [built("disk", "1M", appends // 7).returncode]
+    while ended[-1] == -signal.SIGKILL and len(ended) < 30:
+        ended.append(built("disk", "1M", appends // 7).returncode)
+    assert len(ended) > 3
+    assert ended[-1] == 0
+    assert digests(tmp_path / "disk") == digests(tmp_path / "whole") == digests(tmp_path / "memory")
 
 
 def test_work_of_another_corpus_or_too_short_is_not_used(tmp_path):
