@@ -162,12 +162,12 @@ def _records(contents: Contents) -> list[TableRow]:
     if containers:
         members = enumerate(value[containers[0]], 1)
         return [TableRow.of(f"{containers[0]} {n}", one) for n, one in members if isinstance(one, dict)]
-    if value and all(isinstance(one, dict) and _has_role(one, "query") for one in value.values()):
+    if value and all(isinstance(one, dict) and _has_role(one, "query", "query_id") for one in value.values()):
         rows = [TableRow.of(f"'{name}'", {"query_id": name, **one}) for name, one in value.items()]
         texts = of_role([name for row in rows for name in row.fields], "query")
         numbered = any(numbers_rows("query_id", text, rows) for text in texts)  # as pandas does
         for row, (name, one) in zip(rows, value.items(), strict=True):
-            if numbered and "query_id" not in one:
+            if "query_id" not in one and (numbered or _has_role(one, "query_id")):
                 del row.fields["query_id"]
             contents.rows[0].fields.take(name)
             one.track_with(row.fields)
