@@ -194,6 +194,21 @@ def test_two_identifiers_of_a_point_are_asked_about_and_pages_that_go_on_are_tol
         imported(tmp_path, "g.json", json.dumps({"result": {"groups": []}}))
 
 
+@pytest.mark.parametrize("lines", [True, False])
+def test_answers_are_of_the_queries_that_whoever_kept_them_names(lines, tmp_path):
+    points = {
+        "what is x": [{"id": 1, "score": 0.5, "payload": None}],
+        "what is y": [{"id": 2, "score": 0.5, "payload": None}],
+    }
+    rows = [{"query": text, "result": {"points": of}} for text, of in points.items()]
+    by_name = {text: {"result": of} for text, of in points.items()}
+    content = "".join(json.dumps(row) + "\n" for row in rows) if lines else json.dumps(by_name)
+    imported(tmp_path, "kept.jsonl" if lines else "kept.json", content)
+    queries, _, runs = written(tmp_path / "out")
+    named = {queries.get(name, name): row for name, row in runs["kept"].items()}
+    assert named == {"what is x": {"1": 0.5}, "what is y": {"2": 0.5}}
+
+
 def test_groups_of_examples_are_fields_of_the_query_also_as_text(tmp_path):
     rows = [{"inputs": {"question": f"question {n}?"}, "outputs": {"relevant_ids": [f"d{n}"]}} for n in "ab"]
     imported(tmp_path, "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

@@ -825,7 +825,9 @@ def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | No
             if not isinstance(row, list) or len(row) != len(names):
                 what = f"{len(row)} cells" if isinstance(row, list) else f"a {type(row).__name__}"
                 raise FormatError(path, f"{what} in row {n} of data", f"{len(names)}, one for each column")
-        columns = dict(zip(map(str, names), zip(*cells, strict=True), strict=True)) if cells else {}
+        columns: dict[str, Iterable[Any]] = (
+            dict(zip(map(str, names), zip(*cells, strict=True), strict=True)) if cells else {}
+        )
         rows = list(map(str, index)) if isinstance(index, list) else []
     elif usual(value, "query", "query_id") and len(usual(value, *field_names().roles)) > 1:
         listed = all(isinstance(one, list) for one in value.values())

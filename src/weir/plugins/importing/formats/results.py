@@ -281,7 +281,7 @@ _PAYLOADS = ("payload", "metadata")
 _MORE = "next_page_offset"
 
 
-def _chroma(fields: Mapping[str, Any]) -> list[list[Any]]:
+def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
     """Return the points of each query of Chroma's `query`, or all of `get` as one list; [] for other fields.
 
     Raises BadValue for a list of another length than the identifiers have.
@@ -334,21 +334,22 @@ class _Points:
 
 
 def _stored(contents: Contents) -> list[_Points]:
-    value = [row.fields for row in contents.rows] if contents.shape == "rows" else contents.value
-    by_name = [] if isinstance(value, list) else _by_query(contents, "ids", *_POINTS)
+    whole: object = [row.fields for row in contents.rows] if contents.shape == "rows" else contents.value
+    one_list = isinstance(whole, list) and not all(
+        isinstance(one, dict) and not _is_point(one, False) for one in whole
+    )
+    responses: list[tuple[str, Any]] = (
+        [("", whole)] if one_list else [(name, of) for _, name, of in _by_query(contents, "ids", *_POINTS)]
+    )
     found = []
-    for name, response in [(name, fields) for _, name, fields in by_name] or [("", value)]:
-        lists = _point_lists(response)
-        key = _query_key(name, response) if isinstance(response, dict) and len(lists) == 1 else ItemKey()
+    for name, response in responses:
+        lists, fields = _point_lists(response), response if isinstance(response, dict) else {}
+        key = _query_key(name, fields) if len(lists) == 1 else ItemKey()
+        nested = any(isinstance(one, list) for one in dict.get(fields, "ids") or ())
         for points in lists:
             scored = any(has_value(dict.get(one, name)) for one in points for name in ("score", "distance"))
-            found.append(_Points(key, points, scored))
-    ids = dict.get(value, "ids") if isinstance(value, dict) else None
-    return (
-        [replace(one, ranked=True) for one in found]
-        if any(isinstance(one, list) for one in ids or ())
-        else found
-    )
+            found.append(_Points(key, points, nested or scored))
+    return found
 
 
 def _identifier_of_points(rows: Sequence[TableRow]) -> str:
