@@ -180,8 +180,9 @@ class Room:
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None for fewer than two systems or an unknown
-        origin.
+        """Return which system is best by the judged queries; None for fewer than two systems, no judged
+        query, or an
+        unknown origin of the pool.
 
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
