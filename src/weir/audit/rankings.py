@@ -29,8 +29,6 @@ CANDIDATES = 100
 """Depth of a first ranking in which another's first ranks are looked for."""
 FEWEST_QUERIES = 10
 OFF_TOPIC_RANKS = 3
-DEEP = parse_measure("AP")
-"""A measure that reads whole rankings, for rankings without scores."""
 FEW_ANSWERED = 0.5
 """Share of answered queries below which a mean says little."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -188,7 +186,7 @@ def depths(subject: Subject) -> Iterator[Finding]:
     """
     uneven: Iterable[str] = subject.uneven_depths or ()
     if subject.uneven_depths is None:
-        scores = {name: scores_of(joined, (DEEP,)) for name, joined in subject.joins.items()}
+        scores = {name: scores_of(joined, (parse_measure("AP"),)) for name, joined in subject.joins.items()}
         uneven = (note.text for note in deeper_notes(scores))
     for sentence in uneven:
         yield Finding(
