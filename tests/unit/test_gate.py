@@ -514,3 +514,42 @@ def test_results_by_judgments_that_no_longer_count_are_gated_by_none(tmp_path):
     found = weir.gate(tmp_path, tmp_path, measures="RR")
     assert len(found) == 2
     assert "was scored by other judgments" in "; ".join(note.text for note in found.notes())
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_folders_of_run_files_are_gated_file_by_file_of_one_name_or_refused(tmp_path, seed):
+    draw = np.random.default_rng(seed)
+    judged = qrels(tmp_path)
+    names = [list(draw.permutation(["bm25.trec", "dense.run", "rm3"])[: draw.integers(1, 4)]) for _ in "ab"]
+    sides = [tmp_path / "old", tmp_path / "new"]
+    for side, files in zip(sides, names, strict=True):
+        side.mkdir()
+        for name in files:
+            run(side, name, *draw.choice(QUERIES, draw.integers(0, 9)))
+    if not set(names[0]) <= set(names[1]):
+        with pytest.raises(BadValue, match=r"have no run file of one name|the candidate has no "):
+            weir.gate(judged, *sides)
+        return
+    together = weir.gate(judged, *sides)
+    alone = {Path(name).stem: weir.gate(judged, *(side / name for side in sides))[0] for name in names[0]}
+    assert len(together) == len(alone)
+    for one in together:
+        own = next(
+            own for name, own in alone.items() if len(alone) == 1 or one.dataset.startswith(f"{name},")
+        )
+        assert (one.before, one.after, one.lost) == (own.before, own.after, own.lost)
+    [chosen] = weir.gate(judged, *sides, systems=[Path(names[0][0]).stem])
+    assert chosen.after == alone[Path(names[0][0]).stem].after
+
+
+def test_a_folder_of_run_files_needs_judgments_and_a_file_of_each_name(tmp_path):
+    judged, folder = qrels(tmp_path), tmp_path / "old"
+    folder.mkdir()
+    run(folder, "bm25.trec")
+    with pytest.raises(BadValue, match="judgments first where one of them is a run file"):
+        weir.gate(folder, folder)
+    with pytest.raises(weir.errors.UnknownName, match=r"run file in .*dense"):
+        weir.gate(judged, folder, folder, systems=["dense"])
+    run(folder, "bm25.run")
+    with pytest.raises(BadValue, match=r"bm25\.run and .*bm25\.trec are both called bm25"):
+        weir.gate(judged, folder, folder)

@@ -49,6 +49,7 @@ from weir.experiment.comparing import (
     gateable,
     lacking_notes,
     measures_wanted,
+    run_files_of,
     scores_of_files,
     system_of,
 )
@@ -749,8 +750,9 @@ def gate(
     """Return whether a candidate is worse than allowed; `assert weir.gate(qrels, old, new)` fails unless all
     pass.
 
-    first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking.
-        Or only baseline and candidate, results folders or files of `save_baseline`.
+    first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
+        of two folders of run files, those of one name are compared. Or only baseline and candidate, results
+        folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
     max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop}, with 0.01 for other
         measures.
@@ -836,7 +838,7 @@ def cases_to_gate(
         name = _judgments_name(first)
         first, collection = judged_by(first, place_of(collection))
         rankings = [path_of(one) for one in (second, third) if isinstance(one, (str, os.PathLike))]
-        if sum(path.is_dir() for path in rankings) == 2:
+        if sum(path.is_dir() and not run_files_of(path) for path in rankings) == 2:
             second, third = two_rankings(second, third, place_of(collection))
         else:  # a folder keeps its scores beside a file
             run_paths((path for path in rankings if path.is_file()), place_of(collection))

@@ -65,6 +65,8 @@ class Subject:
     """Queries of the split, with the documents that may be ranked for them."""
     unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """(candidates that re-rankers left unscored, candidates) by run, from its record."""
+    uneven_depths: tuple[str, ...] | None = None
+    """Sentences on rankings too different in length for the measures of their scores; None if they have no scores."""
     versions: tuple[str, ...] = ()
     """Names of further subjects of the same results folder, collection and split, with other documents or judgments."""
 

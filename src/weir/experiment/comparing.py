@@ -509,11 +509,19 @@ def gate_inputs(
                 saved[path] = read_baseline(path)
         except OSError as error:
             raise FormatError(path, error.strerror or str(error), "a file that can be read") from None
-    if qrels is not None and all(path in saved or path.is_dir() for path in sides):
-        raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or judged_by_default(first.measures if first else ("nDCG@10",))
-    folders = {path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir()}
+    files = {path: run_files_of(path, systems) for path in sides}
+    folders = {
+        path: _systems_in(path, names, systems, fetch) for path in sides if path.is_dir() and not files[path]
+    }
+    if qrels is not None and all(path in saved or path in folders for path in sides):
+        raise BadValue(f"{sides[0]} and {sides[1]} are no run files, so there is nothing to judge by {qrels}")
+    names_there = [set(map(run_name, files[path])) for path in sides if files[path]]
+    if len(names_there) == 2 and names_there[0].isdisjoint(names_there[1]):
+        raise BadValue(
+            f"{sides[0]} and {sides[1]} have no run file of one name; name the two files themselves"
+        )
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
@@ -535,8 +543,29 @@ def gate_inputs(
         elif qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
         else:
-            systems_of.append([_scored_run(qrels, path, names, rules, judged)])
+            runs = files[path] or [path]
+            systems_of.append([_scored_run(qrels, run, names, rules, judged) for run in runs])
     return systems_of[0], systems_of[1], names
+
+
+def run_files_of(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Return the files in a folder of run files, in order of their names; [] for results and for a file.
+
+    names: names without endings of the files to return, () for all.
+
+    Raises BadValue for two files of one name, UnknownName for a name that no file has.
+    """
+    if not folder.is_dir() or any(next(folder.glob(f"{at}{RECORD}"), None) for at in ("", "*/", "*/*/")):
+        return []
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[:1] != ".")
+    by_name: dict[str, Path] = {}
+    for path in files:
+        if (other := by_name.setdefault(run_name(path), path)) != path:
+            raise BadValue(f"{other} and {path} are both called {run_name(path)}; keep one of them")
+    for name in names:
+        if by_name and name not in by_name:
+            raise UnknownName(f"run file in {folder}", name, by_name)
+    return [path for name, path in by_name.items() if not names or name in names]
 
 
 def system_of(
@@ -707,7 +736,7 @@ def collections_of(
     """
     cells: list[ResultCell] = []
     for path in paths:
-        if path.is_dir():
+        if path.is_dir() and not run_files_of(path):
             cells += [open_cell(path)] if (path / RECORD).exists() else by_split(finished_cells(path))
     places = collection_places(cells, collections) if cells else {}
     by_name = {cell.dataset: cell for cell in cells}
