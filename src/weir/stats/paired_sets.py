@@ -47,9 +47,10 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups by each measure, without undefined values.
+    """Return mean, worst, best and spread within groups of queries for each measure, undefined values left
+    out.
 
-    Raises BadValue if no group has a defined value.
+    Raises BadValue if a measure has no defined value.
     """
     # Oh et al. 2024 (InstructIR) for the worst.
     within = []
@@ -94,8 +95,10 @@ def p_mrr(
 
     qrels, run: cover both queries of each pair, whose ids end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if they are another run.
-    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs without a
-    document that is relevant only under the original instruction are left out; raises BadValue if all are.
+
+    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs
+    without a document that is relevant only under the original instruction are left out; raises BadValue if
+    all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

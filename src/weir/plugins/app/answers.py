@@ -1,4 +1,4 @@
-"""Rankings side by side: documents with texts, grades and their ranks in the other rankings."""
+"""Rankings side by side, with texts, grades and ranks in the other rankings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a system's ranking, as shown on the page of a query."""
+    """A document in a system's ranking, as the page of a query shows it."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of one system's ranking, as a column on the page of a query."""
+    """The first documents of one system's ranking, as a column of the page of a query."""
 
     system: System
     value: float
@@ -80,7 +80,7 @@ Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
 
 
 def ranks_in(rankings: Rankings) -> Callable[[str], tuple[int | None, ...]]:
-    """Return a function that maps a document to its ranks in the rankings, None where it is absent."""
+    """Return a function that maps a document to its rank from 1 in each ranking, None where it is absent."""
     places = [{document: rank for rank, (document, _) in enumerate(one, 1)} for one in rankings]
     return lambda document: tuple(of.get(document) for of in places)
 
@@ -95,10 +95,10 @@ def columns_of(
     values: Sequence[float],
     aside: Mapping[str, Judgment],
 ) -> tuple[Column, ...]:
-    """Return a column for each system with the first `depth` documents of its ranking for a query.
+    """Return a column for each system, with the first `depth` documents of its ranking for a query.
 
-    values: the query's score by each system.
-    dataset: gives titles and texts; "" for documents that are not on this machine.
+    dataset: gives titles and texts, "" for documents that are not on this machine; None for none.
+    judged: {document: judgment} by which the query's scores, `values`, were computed.
     aside: {document: judgment} that these scores leave out.
     """
     ranks_of = ranks_in(rankings)
@@ -130,14 +130,14 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns, each once; with `unjudged` only unjudged ones."""
+    """Return the documents of all columns in order, each once; with `unjudged` only those without a judgment."""
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)} of documents on this machine."""
+    """Return {document: (title, text)}, without documents that are not on this machine."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -156,7 +156,7 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: its metadata}, the first MOST_FIELDS by name, long values cut."""
+    """Return {document: its metadata}, the first 12 fields by name, long values cut; no entry for none."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found
@@ -173,7 +173,7 @@ def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fiel
 
 
 def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
-    """Return {document: judgment} of a query."""
+    """Return {document: judgment} for a query; {} if it has none."""
     at = -1 if qrels is None else int(qrels.queries.codes([query])[0])
     if qrels is None or at < 0:
         return {}
@@ -188,16 +188,16 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 
 
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
-    """Return {document: people's judgment} of a query in the pools beside the results.
+    """Return {document: people's judgment} for a query from the pools beside the results.
 
-    query: identifier, "" for a typed query, which is found by its text.
+    query: identifier; "" for a typed query, which is found by its text.
     """
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
     return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()}
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the judgments of pools that add to the collection's of a query, or differ from them."""
+    """Return the judgments of pools that the collection lacks or contradicts, for one query."""
     return {
         document: one
         for document, one in pools.items()
@@ -222,9 +222,9 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return a drawing that joins a document's ranks in neighbouring rankings by lines, to put above the columns.
+    """Return an SVG whose lines join a document's ranks in neighbouring rankings; empty for a single ranking.
 
-    here: judgments are on this machine, so that a document without one counts as unjudged.
+    here: judgments are on this machine, so a document without one counts as unjudged.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

@@ -1,4 +1,4 @@
-"""Parameters of several pages: a measure, and systems by their short names."""
+"""URL parameters of several pages: a measure, and systems by their short names."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class System:
 
     @staticmethod
     def of(numbers: SystemNumbers, name: str) -> System:
-        """Return a system with its short name and number; `name` is its full name."""
+        """Return a system by its full name, with its short name and number."""
         return System(name, numbers.label(name), numbers.number(name))
 
 
 def measure_of(visit: Visit, measures: Sequence[str]) -> str:
-    """Return the requested measure, by default the first; raises UnknownName."""
+    """Return the requested measure, by default the first ("" if there is none); raises UnknownName."""
     measure = visit.one("measure", measures[0] if measures else "")
     if measures and measure not in measures:
         raise UnknownName("measure among these results", measure, measures)
@@ -41,7 +41,10 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested results, by default the first system's and the best other one's; raises UnknownName."""
+    """Return the requested results, 4 at most; by default the baseline's and the best other one's.
+
+    Raises UnknownName for a system that is not among the results.
+    """
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
         name.replace(" ", ""): cell for name, cell in names.items()

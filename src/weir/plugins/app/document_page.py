@@ -1,4 +1,4 @@
-"""The page of a document for a query: its whole text, its grade, and its rank and score in every ranking."""
+"""The page of a document for a query: its text, its grade, and its rank and score in every ranking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANSWERS = 12
 
 @dataclass(frozen=True)
 class Part:
-    """A summand or ingredient of a score: a query term, or a system of a fusion or re-ranking."""
+    """A part of a score: a query term, or a system of a fusion or re-ranking."""
 
     name: str
     field: str
@@ -103,8 +103,9 @@ class Document:
 
 
 def document(visit: Visit) -> Document:
-    """Return a document for a query; raises UnknownName for an unknown collection or a document that no
-    system returns.
+    """Return a document for a query.
+
+    Raises UnknownName for an unknown collection, or a document that has no text, grade or rank.
     """
     results = visit.folder.results()
     collection, name, query = visit.names["collection"], visit.names["document"], visit.names.get("query")

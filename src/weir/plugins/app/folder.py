@@ -1,5 +1,4 @@
-"""A results folder as the pages read it: its results, and values computed from them, cached while files do
-not change."""
+"""A results folder as pages read it, with computed values cached while files do not change."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ class WholeRun:
     run: Run
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's documents, at most k."""
+        """Return at most k (document, score) pairs for a query; () if it has no ranking."""
         return tuple((self.run.get(query) or {}).items())[:k]
 
     def top(self, k: int) -> Run:
@@ -65,7 +64,7 @@ class WholeRun:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results (cells) of a folder at one moment, each a system on a dataset, and values computed from them."""
+    """The results of a folder at one moment, each of a system on a dataset, and values computed from them."""
 
     cells: tuple[ResultCell, ...]
     """A cell for each dataset and system, of the largest depth and the current judgments."""
@@ -76,14 +75,14 @@ class Results:
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
-        """Return the results recorded in a folder; raises FormatError if there are none."""
+        """Return the results recorded in a folder; raises FormatError without any."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
         return Results(tuple(cells), (*outdated, *depths), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:
-        """Numbers of the systems' colours, and their short names."""
+        """The systems' short names and colour numbers; a bm25 system is the first if there is one."""
         names = list(dict.fromkeys(cell.label for cell in self.cells))
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
         return system_numbers(names, first, system_titles(self.cells))
@@ -106,11 +105,14 @@ class Results:
         return self.collections[collection]
 
     def scores(self, cell: ResultCell) -> Scores:
-        """Return the scores of a result by query."""
+        """Return a result's scores by query."""
         return self.kept.get(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
-        """Return the rankings in the folder of a result, or of a part of its system."""
+        """Return the rankings in the folder of a result, or in `stage`, the folder of a part of its system.
+
+        Raises StoreError for a file that is missing or has changed.
+        """
         folder = cell.folder if stage is None else stage
         return self.kept.get(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
 
@@ -124,13 +126,13 @@ class Results:
         return self.kept.get(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
-        """Return texts and judgments of a dataset; None if they are not on this machine, or have changed."""
+        """Return a dataset's texts and judgments; None if they are not on this machine, or have changed."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the identifier of the query with this text (by `query_key`); "" without one."""
+        """Return the identifier of the first query with this text, but for case and blanks; "" for none."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -144,30 +146,26 @@ class Results:
         return self.kept.get(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
 
     def readable(self, collection: str) -> bool:
-        """Return True if the documents of a dataset are on this machine."""
+        """Return True if a dataset's documents are on this machine."""
         dataset = self.dataset(collection)
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return the comparison of a dataset's systems in a tuple of one; (None,) if they cannot be compared.
-
-        None while it is being computed.
-        """
+        """Return (comparison of a dataset's systems,), (None,) if they cannot be compared, None while it is
+        computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return the sentences below all results by a measure ("" for none)."""
+        """Return the notes below all results by a measure, by none for ""."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
-        """Return the system of a result, ready to search.
-
-        Raises StoreError if its collection or an index is not on this machine.
-        """
+        """Return a result's system, ready to search; raises StoreError if its collection or an index is
+        missing here."""
         return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:
@@ -182,7 +180,7 @@ class Results:
 
 
 def scored_by(cell: ResultCell) -> tuple[Path, ...]:
-    """Return the paths of a result's scores."""
+    """Return the paths of a result's score files."""
     return tuple(path for path, _ in cell.scored)
 
 
@@ -204,14 +202,14 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class BuiltIndexes:
-    """The stored indexes of a collection's results. A missing index is not built."""
+    """The stored indexes of a collection's results; a missing index is not built."""
 
     root: Path
     """The folder <results>/<collection>."""
     kept: Kept
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the stored index of a system, opened; raises StoreError without one."""
+        """Return a system's stored index, opened; raises StoreError without one."""
         if isinstance(part, Composite):
             return indexed(part, corpus, Context(shelf=self))
         stage = index_stage(part, corpus)
@@ -221,13 +219,13 @@ class BuiltIndexes:
         return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the stored index of a system; new queries have no stored rankings."""
+        """Return a system's stored index: new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """An open results folder, read again when its files change, and never written to."""
+    """An open results folder, read again when its files change, never written to."""
 
     root: Path
     kept: Kept = field(default_factory=Kept)
@@ -235,7 +233,7 @@ class Folder:
     _lock: Lock = field(default_factory=Lock)
 
     def results(self) -> Results:
-        """Return the current results; raises FormatError without any."""
+        """Return the results, at most a second old; raises FormatError without any."""
         with self._lock:
             looked, stamp, last = self._last.get("", (0.0, None, None))
             now = time.monotonic()

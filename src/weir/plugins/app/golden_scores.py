@@ -1,4 +1,4 @@
-"""Scores of a folder's systems on a golden set: its typed queries, answered by stored rankings or at once."""
+"""Scores of a folder's systems on a golden set of typed queries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from weir.plugins.app.try_page import search_typed
 def golden_subject(
     results: Results, collection: str, queries: Mapping[str, str]
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
-    """Return the rankings of the systems that answer all typed queries, and (system, reason) of each other one.
+    """Return (rankings of the systems that answer all typed queries, (system, reason) of each other system).
 
-    queries: {identifier: text}. A query that has the text of one of the collection's has its stored rankings;
-        all others are searched for, unless a system asks a service.
+    queries: {identifier: text}. A text of the collection's own queries has its stored rankings; all others
+        are searched for now, unless the system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):

@@ -1,4 +1,4 @@
-"""A cache that fits a number of bytes: values that are slow to make, each made once."""
+"""A cache limited in bytes, for values that are slow to compute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLED_ITEMS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache of values, each computed once, slow ones in the background; the least recently used are dropped.
+    """A cache of values, each computed once, slow ones in the background; drops the least recently used.
 
     It takes `bytes` at most, or as many as the newest value alone.
     """
@@ -38,14 +38,15 @@ class Kept:
     """Held while a value is computed in the background, so that one is computed at a time."""
 
     def get(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, others wait."""
+        """Return the value of a key; the first caller computes it by `make`, others wait; its exception is
+        raised for all."""
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key, or None while `make` computes it in the background."""
+        """Return the value of a key; None while `make` computes it in the background."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.
@@ -90,7 +91,7 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return about how many bytes of memory a value takes, with all that it refers to."""
+    """Return the bytes of memory, estimated, that a value takes with all that it refers to."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

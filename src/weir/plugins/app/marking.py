@@ -1,4 +1,4 @@
-"""Texts with the words of the query marked, and tables."""
+"""Texts with the query's words marked, and tables as HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Marked: TypeAlias = tuple[tuple[str, bool], ...]
 
 
 def tables_html(tables: Iterable[Table]) -> Markup:
-    """Return tables as HTML with all texts escaped. Tables that scroll sideways can be reached by keyboard."""
+    """Return tables as HTML, texts escaped; those that scroll sideways can be reached by keyboard."""
     frame = '<div class="weir-frame"'
     return Markup("".join(table.html_body() for table in tables).replace(frame, f'{frame} tabindex="0"'))
 
@@ -40,7 +40,7 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return the terms of a query by the analyzer of the first system that has one."""
+        """Return the terms of a query, by the analyzer of the first system that has one, else lucene-english."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]
@@ -54,7 +54,7 @@ class Words:
         return Words(analyzer, frozenset(analyzer.tokens(query)))
 
     def marked(self, text: str) -> Marked:
-        """Return the text split into marked and unmarked parts."""
+        """Return the text as (part, True if a word of the query) in order; () for ""."""
         parts, at = list[tuple[str, bool]](), 0
         for a, b in self._spans(text):
             parts += [(text[at:a], False), (text[a:b], True)]
@@ -62,7 +62,7 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return at most `most` characters with marks, around the first marked word."""
+        """Return about `most` characters, around the first of the query's words, on one line."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

@@ -1,4 +1,4 @@
-"""The list of a collection's queries with two systems compared: sorted, filtered, loaded in parts."""
+"""The list of a collection's queries with two systems compared: sorted, filtered, in parts of 100."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query."""
+        """Return the values of one or two results by query, NaN where a system has none."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -212,10 +212,8 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts from the first documents of all rankings.
-
-        Facts that need missing texts or judgments are left out.
-        """
+        """Return the facts from the first ten documents of all rankings; facts that need missing texts are
+        left out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -267,7 +265,7 @@ def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
 
 
 def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
-    """Return the first TEXT_CHARACTERS of each query's text, "" for a text that is not on this machine."""
+    """Return the first 160 characters of each query's text; "" for a text that is not on this machine."""
     if dataset is None or dataset.layout.queries is None:
         return ("",) * len(queries)
     found = dataset.all_queries
@@ -277,7 +275,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return a part of the list of queries; raises UnknownName for an unknown parameter."""
+    """Return a part of the list of queries; raises UnknownName for an unknown choice."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -350,7 +348,7 @@ class Listed:
         }
 
     def part(self, start: int, rows: Sequence[int]) -> Queries:
-        """Return a part of the list with these rows."""
+        """Return these rows of the list, the first at place `start`."""
         results, compared = self.results, self.compared
         cells, numbers = results.of(self.collection), results.numbers
         comparison: tuple[Comparison | None] | None = (None,)
@@ -433,7 +431,7 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return a difference as a bar to the right or left of a centre line.
+    """Return a bar to the right (positive) or left of a centre line, as SVG.
 
     largest: difference that fills half of the width.
     outcome: "won", "lost" or another, which decides the colour.

@@ -110,7 +110,7 @@ class Query:
 def query(visit: Visit) -> Query:
     """Return the rankings of up to four systems for a query.
 
-    Raises UnknownName for an unknown parameter, StoreError for damaged rankings.
+    Raises UnknownName for an unknown query, system or measure, StoreError for damaged rankings.
     """
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names["query"]

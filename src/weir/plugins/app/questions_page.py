@@ -1,4 +1,4 @@
-"""The questions that scores leave open, asked of a collection, as `weir.plugins.questions` answers them."""
+"""The questions of `weir.plugins.questions`, asked of one collection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer to a question: computed for the page, or read from a file that a command wrote into the folder."""
+    """An answer to a question: computed for the page, or read from a file that a command wrote."""
 
     file: str
     """"" for the page's own."""
@@ -46,15 +46,11 @@ class Found:
 
     @staticmethod
     def of(results: ResultSet[object], file: str = "") -> Found:
-        """Return results as an answer.
-
-        file: the file in which a command left them, "" if the page computed them.
-        """
+        """Return results as an answer; `file` is where a command left them, "" if the page computed them."""
         return Found(file, results.kind.name, results.items, results.notes())
 
     @property
     def tables(self) -> Markup:
-        """The tables as HTML, with all texts escaped."""
         return tables_html(ResultSet(KINDS.get(self.kind), self.results).tables("html"))
 
     @property
@@ -121,7 +117,7 @@ class Answered:
 
 
 def questions(visit: Visit) -> Answered:
-    """Return a question with its answers, or the list; raises UnknownName for names that are not there."""
+    """Return a question with its answers, or the list of questions; raises UnknownName."""
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names.get("question", "")
     cells, named = results.of(collection), {one.name: one for one in QUESTIONS}

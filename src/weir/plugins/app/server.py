@@ -1,4 +1,4 @@
-"""A server of pages, as HTML and as JSON, and of forms; requests without a token are refused."""
+"""A server of pages as HTML and JSON, and of forms; it refuses requests without a token."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ class Visit:
     """True for the owner of the server, who sees more than a judge may."""
 
     def one(self, name: str, otherwise: str = "") -> str:
-        """Return the last value of a URL parameter, or `otherwise` if it is missing."""
+        """Return a URL parameter's last value, `otherwise` if it is missing."""
         return dict(self.asked).get(name, otherwise)
 
     def every(self, name: str) -> list[str]:
-        """Return all parameters of this name, in order."""
+        """Return all values of a URL parameter, in order."""
         return [value for key, value in self.asked if key == name]
 
 
 @dataclass(frozen=True)
 class Page:
-    """A URL: the value of `view`, as HTML by the template, or as JSON if `.json` follows the path."""
+    """A URL: the result of `view` as HTML by the template, or as JSON if `.json` follows the path."""
 
     path: str
     template: str
@@ -120,7 +120,7 @@ class Access:
     """One-time tokens of the first judge, for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a visitor's token or once-valid ticket; None if unknown."""
+        """Return the lasting token for a visitor's token or for an unused ticket; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -140,18 +140,18 @@ UNQUOTED = "~:@,;=!$&'()*+"
 
 
 def segment(name: str) -> str:
-    """Return a name encoded as a URL segment, which `named` decodes."""
+    """Return any text as one URL segment, never `..` or ending in `.json`; `named` decodes it."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
 
 def named(part: str) -> str:
-    """Return the name encoded by `segment` in a URL segment."""
+    """Return the name that `segment` encoded."""
     return "" if part == "~" else re.sub(r"~([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), part)
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL of a page from path segments and parameters; empty ones are left out, lists repeated."""
+    """Return the URL of a page; empty parameters are left out, lists repeated."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -298,7 +298,7 @@ def _twin(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A page function's answer that states why there is no page."""
+    """A page function's answer that says why there is no page."""
 
     error: str
 
@@ -337,7 +337,7 @@ def _templates(place: str) -> jinja2.Environment:
 
 
 def markdown_html(text: str) -> str:
-    """Return Markdown as HTML; headings begin at the third level, images become links, and HTML is shown as text."""
+    """Return Markdown as HTML; headings begin at level 3, images become links, HTML is shown as text."""
     parser = MarkdownIt("js-default").disable("image")
     tokens = parser.parse(text)
     for token in tokens:
@@ -381,10 +381,9 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Middleware that refuses requests, and sets headers of every response.
+    """Middleware that refuses requests by host, token and origin, and sets every response's headers.
 
-    Checks the host, the token (in a cookie, or in a URL that sets the cookie; none for /static/), and the origin
-    unless the method is SAFE.
+    The token comes in a cookie, or in a URL that sets it; /static/ needs none. SAFE methods need no origin.
     """
 
     inner: ASGIApp
@@ -449,10 +448,9 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names to accept for a server that listens at `host`; "*" means any IP address.
+    """Return the host names that requests may name to a server listening at `host`; "*" is any IP address.
 
-    Requests with any other name are refused, as from a foreign page whose name resolves to this server (DNS
-    rebinding).
+    Others are refused, such as a foreign page's name that resolves to this server (DNS rebinding).
     """
     try:
         loopback = ip_address(host).is_loopback
@@ -463,10 +461,10 @@ def hosts_of(host: str) -> frozenset[str]:
 
 
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
-    """Return {token: judge}, the owner's first, made from a secret; "" makes a new secret.
+    """Return {token: judge, "" for the owner}, the owner's token first, derived from a secret; "" draws a new
+    one.
 
-    A single judge is the owner. Tokens of several judges are derived from the secret, which only the owner
-    has.
+    A single judge is the owner.
     """
     secret = secret or secrets.token_urlsafe(32)
     if len(judges) < 2:

@@ -1,4 +1,4 @@
-"""Serving at a host and port, and starting a browser there."""
+"""Serve at a host and port, and start a browser there."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ def serve(
     suggestions: str | None,
     say: Callable[[str], None],
 ) -> None:
-    """Serve a folder until interrupted, after printing each judge's URL.
+    """Serve a folder until interrupted, after passing each judge's URL to `say`.
 
-    ports: the first free one is taken. 0 is any.
+    ports: the first free one is taken; 0 is any.
+    token: what opens the pages, 16 characters or more; "" draws one.
     read_only: take no judgments.
-    collection: collection with the texts of a pool. None takes the texts on its sheet.
-    suggestions: a model's labels to suggest to judges. None for none.
+    collection: where the texts of a pool are; None takes the texts on its sheet.
+    suggestions: a model's labels to suggest to judges.
 
-    Raises BadValue for a host or port that is not available, and for a host that other machines can reach
-    without a token.
+    Raises BadValue for an unavailable host or port, a short token, and none for a host that other machines
+    reach.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

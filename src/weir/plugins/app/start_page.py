@@ -79,7 +79,7 @@ class Start:
 
 
 def start(visit: Visit) -> Start:
-    """Return the means of all systems on all collections."""
+    """Return the means of all systems on all collections; raises UnknownName for an unknown measure."""
     results = visit.folder.results()
     measure = measure_of(visit, results.measures)
     numbers = results.numbers

@@ -1,4 +1,4 @@
-"""The page for a typed query, answered by the systems of a folder; nothing is stored."""
+"""The page of a typed query, answered by a folder's systems; nothing is stored."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Trial:
 def trial(visit: Visit) -> Trial:
     """Return the rankings of up to four systems for the query in the URL.
 
-    Systems that ask a paid or remote service are not searched, so that reading a page costs nothing.
+    Systems that ask a service are not searched, so that reading a page costs nothing.
     """
     return _trial(visit, visit.one("query"), False)
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings for the query in the form, also by systems that ask a service."""
+    """Return the rankings for the query in the form, also of systems that ask a service."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -110,10 +110,10 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
 def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return (document, score) of a system's first documents for a typed query, milliseconds, and why there
-    are none.
+    """Return ((document, score) of a system's first documents, milliseconds or None, why there are none or
+    "").
 
-    paid: also ask systems that ask a service.
+    paid: also search systems that ask a service.
     """
     if not query:
         return (), None, ""

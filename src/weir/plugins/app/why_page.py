@@ -26,7 +26,6 @@ class WhyTwo:
 
     @property
     def tables(self) -> Markup:
-        """The tables as HTML, with all texts escaped."""
         return tables_html(why_tables([self.why]))
 
 

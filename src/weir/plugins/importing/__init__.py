@@ -1,7 +1,4 @@
-"""Files of other tools, and golden sets of any shape, as a collection in Weir's own layout.
-
-Begin with `importer.py` (`weir.import_files`).
-"""
+"""Import files of other tools, and golden sets of any shape, as a collection; begin with `importer.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as files write them: fields whose use is tracked, identifiers as spelled, lists spelled in text."""
+"""Values as files write them: fields that know if they were used, identifiers as spelled, lists in text."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ TRIMMED = "\0blanks"
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record, which remember which of them were used.
-
-    Reading a field by name marks it as used. Iterating does not.
-    """
+    """The fields of a record, which remember if they were used: reading by name marks a field, iterating does not."""
 
     __slots__ = ("taken",)
     taken: set[str]
@@ -39,14 +36,13 @@ class Cells(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, else `default`, and mark the field as used."""
+        """Return a field's value, else `default`; mark the field as used."""
         self.take(name)
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's plain text, and mark the field as used if it has one; a list or object has none.
-
-        Blanks around it are left out, and TRIMMED is marked."""
+        """Return a field's stripped text, "" for none, a list or an object; mark the field as used if it has
+        a text."""
         if text := plain_text(value := super().get(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
@@ -58,7 +54,7 @@ class Cells(dict[str, Any]):
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, and mark it as used; a text that spells a list or object is replaced by it.
+        """Return a field's value, a list or object for a text that spells one; mark the field as used.
 
         Raises ValueError for a malformed or abridged list.
         """
@@ -79,7 +75,7 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make these records share one set of used fields, as they hold the same fields."""
+        """Make these records, which hold the same fields, share one set of used fields."""
         self.take()
         for other in others:
             other.taken = self.taken
@@ -87,7 +83,9 @@ class Cells(dict[str, Any]):
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
         """Return the unused fields that have a value, as metadata, and mark them as used.
 
-        apart: fields to leave unused; so are vectors, bytes, and nested values of names with a fixed meaning.
+        Vectors, bytes, and nested values of names with a fixed meaning are left out, and stay unused.
+
+        apart: fields to leave unused.
         """
         left = {
             name: value
@@ -107,7 +105,7 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the path of each unused field, also of unused fields within used objects."""
+        """Yield the path, such as "a.b", of each unused field with a value, also within used objects."""
         for name, value in self.items():
             whole = f"{path}.{name}" if path else str(name)
             if name not in self._taken:
@@ -120,11 +118,11 @@ class Cells(dict[str, Any]):
 
 
 class RepeatedNameError(Exception):
-    """An object holds a name twice; the message is the name."""
+    """Raised for an object that holds a name twice; the message is the name."""
 
 
 def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
-    """Return a record of pairs of name and value; raises RepeatedNameError."""
+    """Return a record of (name, value) pairs; raises RepeatedNameError."""
     fields = Cells(pairs)
     if len(fields) < len(pairs):
         raise RepeatedNameError(first_repeated(name for name, _ in pairs))
@@ -145,7 +143,7 @@ def _is_vector(name: str, value: object) -> bool:
 
 
 def has_value(value: object) -> bool:
-    """Return True if a cell is not null, NaN, blank or empty."""
+    """Return True unless a value is None, NaN, blank or empty."""
     if isinstance(value, float):
         return not math.isnan(value)
     return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {})
@@ -162,7 +160,7 @@ def trimmed(records: Iterable[Cells]) -> int:
 
 
 def each_record(value: object) -> Iterator[Cells]:
-    """Yield all records in a value at any depth."""
+    """Yield all records in a value, at any depth, in no fixed order."""
     level: list[Any] = [value]
     while level:
         one = level.pop()
@@ -194,21 +192,21 @@ class Spelled(float):
 
     @staticmethod
     def of(text: str) -> Spelled:
-        """Return a number that keeps its spelling."""
+        """Return the number of a text, which keeps its spelling."""
         value = Spelled(text)
         value.text = text
         return value
 
 
 def plain_text(value: object) -> str:
-    """Return a scalar as a stripped text; lists, objects and NaN are ""."""
+    """Return a scalar as a stripped text; "" for None, lists, objects, NaN and bytes."""
     return identifier(value).strip()
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as spelled in the file; "" for None, blanks, NaN, lists, objects and bytes.
+    """Return a scalar as the file spells it; "" for None, blanks, NaN, lists, objects and bytes.
 
-    A whole float of a binary table loses its point: 7.0 is "7".
+    A whole float loses its point: 7.0 is "7".
     """
     if value is None or isinstance(value, (dict, list, bytes)):
         return ""
@@ -226,13 +224,12 @@ _ROUNDED = re.compile(r"-?\d(\.\d+)?E\+\d+")
 
 
 def is_rounded(value: object) -> bool:
-    """Return True for a text as a spreadsheet shows a long number: 1.23457E+17."""
+    """Return True for a long number as a spreadsheet shows it, such as 1.23457E+17."""
     return isinstance(value, str) and _ROUNDED.fullmatch(value.strip()) is not None
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for an object or a list, also as text, a Boolean or bytes in the place of an identifier, and
-    for what a spreadsheet shows in the place of a value, such as #N/A."""
+    """Raise ValueError for a value that is no identifier: a list, object, Boolean, bytes, or a spreadsheet's #N/A."""
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
     if type(value) is int or (type(value) is str and value.lstrip()[:1] not in ("[", "{")):
@@ -252,7 +249,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a finite number, also from text; None for anything else."""
+    """Return a finite number, also from a text; None for anything else."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -266,17 +263,17 @@ def number(value: object) -> float | None:
 
 
 def is_grade(value: object) -> bool:
-    """Return True if a value is a number, or a word such as true, no and irrelevant."""
+    """Return True for a number, or a word such as true, no and irrelevant."""
     return number(grade_value(value)) is not None
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number for a word such as true, no and irrelevant, else the value itself."""
+    """Return the number that a word such as true, no or irrelevant stands for; other values are unchanged."""
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
 def grade_word(value: object) -> str:
-    """Return a grade in words in normal form: lower case, with single blanks for hyphens and underscores."""
+    """Return a grade's words in lower case, with single blanks for hyphens, underscores and white space."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -300,9 +297,10 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """Return a list, or the list that a text spells; None for anything else.
+    """Return a list, or the list that a text spells, members as spelled ([1.10] has "1.10"); None for another
+    value.
 
-    Members keep their spelling: [1.10] has "1.10". Raises ValueError for a malformed or abridged list.
+    Raises ValueError for a malformed or abridged list.
     """
     if isinstance(value, list):
         return value
@@ -311,8 +309,10 @@ def listed(value: object) -> list[Any] | None:
 
 
 def spelled(text: str) -> list[Any] | dict[str, Any] | None:
-    """Return the list or object that a text spells; None for another text. Raises ValueError for a malformed
-    or abridged list."""
+    """Return the list or object that a text spells, as JSON, Python or numpy; None for another text.
+
+    Raises ValueError for a malformed or abridged list, or a repeated name.
+    """
     text = text.strip()
     while wrapped := _WRAPPED.fullmatch(text):
         text = wrapped[1].strip() or "[]"

@@ -1,6 +1,6 @@
-"""Click models: how attractive documents are, estimated from clicks and impressions, with intervals.
+"""Click models: how attractive documents are, from clicks and impressions, with intervals.
 
-Each share is sum(clicks) / sum(exposure); models differ only in the exposure of a position.
+A share is sum(clicks) / sum(exposure); models differ in the exposure of a position alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """A log of clicks and impressions, a row for each query, document and position."""
+    """Clicks and impressions, a row for each query, document and position."""
 
     pair: Int64
     """int64[rows]: the number of the pair of query and document, from 0."""
@@ -58,7 +58,7 @@ class ClickShare:
 
 @dataclass(frozen=True)
 class ClickModel:
-    """A click model. Its text is the form in which it is given, such as "pbm=1,0.6,0.4"."""
+    """A click model; its text is the form in which it is given, such as "pbm=1,0.6,0.4"."""
 
     name: str
     examination: tuple[float, ...] = ()
@@ -71,7 +71,7 @@ class ClickModel:
 
 
 def parse_click_model(text: str) -> ClickModel:
-    """Return the click model in a text: `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
+    """Return the click model of `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:
         raise UnknownName("click model", name, CLICK_MODELS)
@@ -88,10 +88,10 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """Return each pair's share of clicks over expected clicks; 0 if nothing at its positions was ever
-    clicked.
+    """Return each pair's clicks over expected clicks, in order of pairs; 0 if no click is expected.
 
-    Raises BadValue if the log lacks what the model needs.
+    All but coec are cut at 1. Raises BadValue if the log lacks positions that the model needs, or examination
+    is given for too few.
     """
     # The interval holds each share that the clicks are within 1.96 standard errors of, for independent clicks with
     # probability share * exposure and known exposures; for exposure 1 it is Wilson's (Wilson 1927).

@@ -1,4 +1,4 @@
-"""weir data import: files of other tools and golden sets, as a collection in Weir's own layout."""
+"""The command `weir data import`."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """One record of an imported file, with its place in the file."""
+    """A record of an imported file, with its place in the file."""
 
     where: str
     """Its place in the file, such as "line 3" or "entry 2"."""
@@ -90,9 +90,10 @@ class TableRow:
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Return {role: column} of a text such as `query=q,doc=url,grade=ctr`; raises BadValue.
+    """Return {role: column} of a text such as `query=q,doc=url,grade=ctr`; a column is a name, or a number
+    from 1.
 
-    A column is a name, or a number from 1.
+    Raises BadValue for another form and a repeated role.
     """
     roles: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -108,14 +109,14 @@ def parse_columns(text: str) -> dict[str, str]:
 
 
 def check_roles(roles: Iterable[str]) -> None:
-    """Raise UnknownName for a column role that is not in ROLES."""
+    """Raise UnknownName for a role that is not in ROLES."""
     for role in roles:
         if role not in ROLES:
             raise UnknownName("role of a column", role, ROLES)
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return {role: column} of clicks, impressions and clicked; chosen columns go first.
+    """Return {role: column} of clicks, impressions and clicked, the chosen columns first.
 
     Raises BadValue if two columns could have one role.
     """
@@ -161,12 +162,12 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Return True if a value is longer than an identifier or title."""
+    """Return True if a value has more than 20 words, so that it is no identifier or title."""
     return len(plain_text(value).split()) > _LONGEST_NAME
 
 
 def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Return True if a column holds texts of documents, not identifiers."""
+    """Return True if a column holds documents' texts, not identifiers, by its values or its name and values."""
     members = [
         one for value in values for one in (value if isinstance(value, list) else [value]) if plain_text(one)
     ]
@@ -189,10 +190,10 @@ def _begins_list(value: object) -> bool:
 def roles_of(
     columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
 ) -> dict[str, str]:
-    """Return {role such as "query": column}.
+    """Return {role, such as "query": column}.
 
-    chosen: the user's roles, which go first; absent columns are ignored.
-    rows: their values decide if names do not.
+    chosen: the user's {role: column}, which goes first; absent columns are ignored.
+    rows: their values decide where names do not.
 
     Raises BadValue if two columns could have one role.
     """
@@ -254,7 +255,8 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return the role of a column named id alone: "query_id", "id", or "" for row numbers."""
+    """Return the role of a column named id: "query_id", "id", or "" for row numbers; raises BadValue if it is
+    open."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:
@@ -310,16 +312,13 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
-    """Return the columns, other than the used ones, that tell rows of several systems or collections apart."""
+    """Return the unused columns whose names say that they tell rows of several systems or collections apart."""
     names = dict.fromkeys(name for row in rows for name in row.fields)
     return [name for name in names if fold(name) in field_names().parts[part] and name not in used]
 
 
 def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[str, str]) -> None:
-    """Raise BadValue for a query with rows of several collections.
-
-    roles: {role: column}.
-    """
+    """Raise BadValue if one query has rows of several collections; `roles` is {role: column}."""
 
     def cell(row: TableRow, role: str) -> str:
         return plain_text(dict.get(row.fields, roles.get(role, "")))
@@ -343,7 +342,7 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
 
 
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """Return the column of records' identifiers, "" for none, and candidates rejected for repeated values.
+    """Return (column of the records' identifiers or "", candidates whose values repeat).
 
     roles: roles whose usual names may be identifiers too.
 
@@ -368,10 +367,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts, "" for none; raises BadValue for several.
-
-    used: the column of identifiers.
-    """
+    """Return the column of texts, "" for none; `used` is the column of identifiers; raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -531,7 +527,7 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
 
 
 def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return the records of a table, and whether quotation marks in them are signs as any other."""
+    """Return (records of a table with their line numbers, True if quotation marks are plain characters)."""
     literal = separator == "\t" and '"' not in text.partition("\n")[0]
     records = _read_records(path, text, separator, not literal)
     if literal and '"' in text and len({len(row) for _, row in records}) > 1:
@@ -592,13 +588,13 @@ class Contents:
         return len(self.rows)
 
     def sound(self) -> Contents:
-        """Return the contents without rows that are no records of the table."""
+        """Return the contents without rows that are no records, such as a row of totals."""
         if not any(BEYOND in row.fields for row in self.rows):
             return self
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """Return the first of these words that occurs in the name of the file or of its folder; "" if none does."""
+        """Return the first of these words in the name of the file or its folder; "" if none is."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -612,11 +608,12 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Return the content of a file, parsed.
+    """Return a file's content, parsed.
 
     roles: the user's {role: column}, by name or number from 1.
 
-    Raises FormatError for an unreadable file, MissingExtra for Parquet or YAML without its package, BadValue
+    Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package
+    (Parquet, YAML), BadValue
     if memory may not hold the values.
     """
     begins = head_of(path)
@@ -882,7 +879,7 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return batches of a large file's rows; None for a small file and for a file without rows.
+    """Return batches of a large file's rows; None for a small file, or one without rows.
 
     Raises FormatError, also while batches are read.
     """

@@ -1,4 +1,4 @@
-"""Files of other tools imported into a collection in Weir's own layout."""
+"""Import files of other tools into a collection in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ _SPLITS = ("train", "dev", "valid", "validation", "val", "test")
 
 
 def split_of(stem: str) -> str:
-    """Return the split that the name of a file says, such as dev-00000-of-00001 and qrels.dev.small; else "test"."""
+    """Return the split in a file's name, such as dev-00000-of-00001 or qrels.dev.small; "test" without one."""
     whole = re.fullmatch(rf"({'|'.join(_SPLITS)})(-\d+-of-\d+)?", stem.lower())
     pieces = set(re.split(r"[-_. ]", stem.lower()))
     named = [split for split in _SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
@@ -190,7 +190,7 @@ def split_of(stem: str) -> str:
 def spill_documents(
     items: Iterable[Item], name: str, counts: FileCounts, spill: DocumentSpill, watch: Watch
 ) -> Iterator[Item]:
-    """Yield all items except documents with an identifier, which are written to the spill (a temporary database)."""
+    """Yield all items but documents with an identifier, which go to the temporary database `spill`."""
     count = 0
     for item in items:
         if not isinstance(item, Document) or not item.key.id:
@@ -320,16 +320,19 @@ def import_files(
 ) -> ImportReport:
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
-    The collection has queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv, runs/NAME.trec (or .json) and
-    import.json, without parts that the files lack, and appears whole or not at all. Refused files are left
-    out and named in the report.
+    The folder `out` appears whole or not at all, with queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv,
+    runs/NAME.trec
+    (or .json) and import.json, as far as files give them. Refused files are left out and named in the report.
+
     columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
         "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
     corpus: a collection whose documents resolve judgments by words or texts, and are written too.
     choices: decisions for cases that files leave open, see `Choices`.
+
     Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if files leave
-    a question open, and for a folder with other content.
+    a
+    question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -374,7 +377,7 @@ def _no_file(folder: Path) -> str:
 
 
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
-    """Import the files of a request into a folder, which is replaced; return the report.
+    """Import a request's files into a folder, in place of an older import; return the report.
 
     Raises BadValue or FormatError if no file can be read or a question is left open, StoreError if the folder
     cannot be written.
@@ -440,9 +443,11 @@ def write_collection(
 ) -> ImportReport:
     """Merge files, write the collection and return the report.
 
-    names: names of all given files, in order: each is in `files` or in `errors`.
+    names: all given files in order; each is in `files` or in `errors`.
+
     Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
-    rows than it may, StoreError if files cannot be written.
+    than a tenth of
+    its rows; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

@@ -1,4 +1,4 @@
-"""Items that readers find in a file, helpers for writing readers, and the user's choices."""
+"""Items that readers find in a file, helpers of readers, and the user's choices."""
 
 from __future__ import annotations
 
@@ -149,42 +149,43 @@ Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused
 
 
 def value_at(value: object, *path: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value at a path, or None."""
+    """Return the value at a path of names; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def table_at(value: object, *path: str) -> dict[str, Any]:
-    """Return the object at a path, or {}."""
+    """Return the object at a path of names; {} if there is none."""
     table = value_at(value, *path)
     return table if isinstance(table, dict) else {}
 
 
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
-    """Return the objects in the list at a path, or []."""
+    """Return the objects in the list at a path of names; [] if there is none."""
     members = value_at(value, *path)
     return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
-    """Return the text of the first of these fields that has one, or ""."""
+    """Return the text of the first of these fields that has one; "" without any."""
     read = fields.text if isinstance(fields, Cells) else lambda name: plain_text(fields.get(name))
     return next((text for name in names if (text := read(name))), "")
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key of a query or document named by its identifier; an empty key for None, NaN, lists and objects."""
+    """Return the key of a query or document known by its identifier; an empty key for None, NaN, lists and
+    objects."""
     return ItemKey(identifier(value))
 
 
 def text_key(value: object) -> ItemKey:
-    """Return the key of a query or document that a file names by its text."""
+    """Return the key of a query or document known by its text; an empty key without text."""
     return ItemKey(text=plain_text(value))
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
-    """Return the items of a row, or only its refusal if reading raises ValueError."""
+    """Return a row's items, or its refusal alone if reading raises ValueError."""
     try:
         return list(read(row))
     except ValueError as error:
@@ -201,7 +202,8 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents with a text, judgments and ranking, or the refusal of a query without a name.
+    """Yield a query, its documents that have texts, its judgments and ranking; or the refusal of an empty
+    key.
 
     missing: reason of the refusal.
     grades: judged documents and grades.
@@ -229,7 +231,7 @@ def ranking_item(
     run: str = "",
     ranks: tuple[float, ...] = (),
 ) -> Ranking:
-    """Return a ranking in the order of `docs`; scores are dropped unless all documents have one."""
+    """Return a ranking in the order of `docs`; scores are dropped unless every document has one."""
     numbers = tuple(score for score in scores if score is not None)
     whole = numbers if len(numbers) == len(docs) else ()
     return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
@@ -250,12 +252,11 @@ class Member:
 
     @property
     def number(self) -> float | None:
-        """The score, else the grade, as a number or None."""
+        """The score, else the grade, as a number; None without both."""
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return the grade of a relevant document: the given grade, else its score if that is a whole number,
-        else 1.
+        """Return a relevant document's grade, else its score if that is a whole number, else 1.
 
         Raises ValueError for a distance, and for a score with a fraction.
         """
@@ -276,7 +277,7 @@ class Member:
 
 
 def names_document(one: object) -> bool:
-    """Return True if a list member is a document, or an object with fields that may name one."""
+    """Return True if a list's member is a document, or an object with fields that may name one."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
@@ -286,11 +287,12 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document that a list's member means: an identifier, [identifier, number] or object; else None.
+    """Return the document that a list's member means: an identifier, [identifier, number] or object; else
+    None.
+
+    Of two possible fields the one with blanks is the text. Raises BadValue if fields are ambiguous.
 
     roles: {role: field}, as the user chose.
-
-    Of two possible fields, the text is the field with blanks.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -356,10 +358,7 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's decisions on questions that files leave open; "" raises an error that asks.
-
-    Raises BadValue or UnknownName for other values.
-    """
+    """The user's decisions on questions that files leave open; raises BadValue or UnknownName for other values."""
 
     grades: str = ""
     """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
@@ -396,7 +395,7 @@ class Choices:
             raise UnknownName("way to match words", self.words, ("all", "any"))
 
     def grade_words(self) -> dict[str, float]:
-        """Return {word: number} as `grades` gives it, {} for another choice; raises BadValue for a malformed text."""
+        """Return {word: number} of `grades`, {} for another choice; raises BadValue for a malformed text."""
         if not self.grades or self.grades.partition("=")[0] in _MADE_WHOLE:
             return {}
         words: dict[str, float] = {}
@@ -433,14 +432,14 @@ def _regraded(grades: str) -> Callable[[float], float]:
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """Return the grade that all judges of a pair gave or that `choices` derives; None if neither."""
+    """Return the grade on which all judges agree, else the one by `choices.judges`; None without that choice."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Return a grade changed as the user's choice `grades` says; raises BadValue beyond the range of judgments."""
+    """Return a grade changed as `choices.grades` says; raises BadValue beyond the range of judgments."""
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

@@ -1,4 +1,4 @@
-"""The items of several files merged into one collection."""
+"""Merge the items of several files into one collection."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LARGEST_SEARCH = 10**12
 
 @dataclass
 class MatchCounts:
-    """How many judgments by words matched documents, and how many documents they found."""
+    """How many judgments by words matched documents, and which documents they found."""
 
     judgments: int = 0
     by_tokens: int = 0
@@ -66,7 +66,7 @@ class MatchCounts:
     """Documents found."""
 
     def sentence(self) -> str:
-        """Return these counts as a sentence."""
+        """Return the counts as a sentence."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -77,10 +77,9 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words, as characters without case and repeated white space, or as
-    whole tokens.
+    """A search for documents that contain words: as characters, whatever case and blanks, or as whole tokens.
 
-    documents: id -> (title, text).
+    documents: {identifier: (title, text)}.
     how: "all" or "any" of several words, "" if the user did not say.
     """
 
@@ -101,7 +100,8 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the documents that contain the words."""
+        """Return the documents that contain the words, in order; raises ValueError without documents, words
+        or a choice."""
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
@@ -155,7 +155,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """Documents in order of arrival, {id: (title, text)}, in a temporary database."""
+    """A temporary database of documents, {identifier: (title, text)}, in order of arrival."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -181,10 +181,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document unless its identifier exists.
-
-        Returns "new", or "same" or "other" if the existing text is the same or another.
-        """
+        """Add a document unless its identifier exists; return "new", or "same" or "other" for an equal or
+        another text."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -196,7 +194,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields of a document that differ from the document kept by this name."""
+        """Return the fields, title and metadata, in which a document differs from the stored one of this name."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
@@ -211,14 +209,14 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return {_text(name) for (name,) in self._database.execute(select, (hash(text), _bytes(text)))}
 
     def corpus_lines(self) -> Iterator[str]:
-        """Yield the documents as lines of corpus.jsonl."""
+        """Yield the documents as lines of corpus.jsonl, without line ends."""
         for name, title, text, metadata in self._rows("id, title, text, metadata"):
             line = json.dumps({"_id": _text(name), "title": _text(title), "text": _text(text)})
             yield f'{line[:-1]}, "metadata": {metadata.decode()}}}' if metadata else line
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Within the block, add documents; if it raises, undo all its additions."""
+        """Undo the block's additions if it raises."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -271,10 +269,9 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without an identifier gets the identifier of an equal text,
-    or a new one.
+    """Identifiers of queries or documents: a text without one gets that of an equal text, or a new one.
 
-    keys: identifier and text of each query or document of all files, and its place for messages.
+    keys: (identifier and text, place for messages) of each query or document of all files.
     spill: documents that are kept on disk; None for queries.
     """
 
@@ -348,7 +345,7 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made of a hash of the text, after the first words of a query or after "text-"."""
+    """Return a hash of a text as identifier, after a query's first words or after "text-"."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -367,7 +364,7 @@ _REPORTED = 100  # refused rows of a file that are reported one by one
 
 @dataclass
 class FileCounts:
-    """How many items of each kind one file gave, and the rows refused."""
+    """How many items of each kind a file gave, and its refused rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
@@ -384,10 +381,7 @@ class FileCounts:
     """Field -> records with a value that is not imported."""
 
     def count_refused(self, where: str, reason: str, lost: bool = True) -> None:
-        """Count a refused row.
-
-        lost: False if the collection is complete without it.
-        """
+        """Count a refused row; `lost` is False if the collection is complete without it."""
         self.left_out += 1
         if lost:
             self.places.add(where)
@@ -412,11 +406,11 @@ class ImportedFile:
     """The split of judgments that name none."""
 
     def refused(self) -> list[Refused]:
-        """Return the rows refused in reading, and the first refused in merging."""
+        """Return the rows refused in reading, and the first 100 refused in merging."""
         return [item for item in self.items if isinstance(item, Refused)] + self.counts.refused
 
     def refuse_silence(self) -> None:
-        """Raise BadValue if the file has documents and none has a text or title."""
+        """Raise BadValue if the file has documents, but no text or title."""
         empty = self.counts.counts["documents without text and title"]
         if empty and empty == self.counts.counts["documents"]:
             columns = self.record["columns"]
@@ -449,7 +443,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return one text with up to three different reasons, each with its first place, and the number of others.
+    """Return a text of up to three different reasons, each with its first place, and the number of others.
 
     Reasons that differ in values and numbers alone count as one.
     """
@@ -484,7 +478,7 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database; one whose identifier has another text is refused."""
+    """Add a document to the temporary database; refuse one whose identifier has another text."""
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
@@ -501,8 +495,10 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
-    """Return one collection merged from files and from the documents in `spill`; raises BadValue for parts
-    that have nothing in common."""
+    """Return one collection merged from files and the documents in `spill`.
+
+    Raises BadValue for parts that have nothing in common, unless `choices` allows them.
+    """
     merged = Merged(spill)
     if not choices.allow_disjoint:
         _refuse_two_collections(files)
@@ -542,7 +538,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 
 
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
-    """Raise BadValue if a part has nothing in common with the judgments.
+    """Raise BadValue if runs, queries or documents have nothing in common with the judgments.
 
     absent: number of judged documents that are not among the documents.
     """
@@ -659,7 +655,7 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 
 def _settle_metadata(merged: Merged) -> None:
-    """Give the metadata with a fixed meaning the types that a collection needs, and note filters."""
+    """Give metadata with a fixed meaning the types of a collection, and note filters; raises BadValue."""
     for name, metadata in merged.metadata.items():
         for key in metadata.keys() & {"instruction", "filter"}:
             metadata[key] = plain_text(metadata[key])
@@ -734,7 +730,7 @@ def _judged_pairs(
 
 
 def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) -> str:
-    """Return the words of all files that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
+    """Return words of all files that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
     grades = (item.grade for file in files for item in file.items if isinstance(item, (Judgment, ByWords)))
     found = dict.fromkeys(
         str(grade)[:40]
@@ -856,7 +852,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
 
 
 def order_of(item: Item) -> OrderCounts:
-    """Return how a ranking's scores agree with its ranks or order; all counts are 0 for other items."""
+    """Return counts of how a ranking's scores agree with its ranks or order; zeros for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (

@@ -1,4 +1,4 @@
-"""The registry of readers: a decorated function for each format, and a detector that names its evidence."""
+"""The registry of readers: a function for each format, and a detector that names its evidence."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reader(
 ) -> Callable[[Read], Read]:
     """Return a decorator that registers a function as the reader of a format.
 
-    detect: recognises the format; without it, only `as_kind` does.
+    detect: returns the evidence, "" for none; without it, only `as_kind` names the format.
     general: only try this format if no other fits.
     by_row: rows are read independently, so that a large file may come in batches.
     """
@@ -65,12 +65,12 @@ def reader(
 
 
 def when(evidence: str, test: Callable[[Contents], object]) -> Detect:
-    """Return a detector that recognises a format, for the reason `evidence`, if the test holds."""
+    """Return a detector that gives `evidence` if the test holds, else ""."""
     return lambda contents: evidence if test(contents) else ""
 
 
 def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
-    """Return a detector of rows with these columns and none of `without`."""
+    """Return a detector of files with all these columns and none of `without`."""
 
     def detect(contents: Contents) -> str:
         columns = set(contents.columns)
@@ -80,7 +80,7 @@ def has_columns(*names: str, without: tuple[str, ...] = ()) -> Detect:
 
 
 def has_keys(*names: str) -> Detect:
-    """Return a detector of files whose whole content is one object with these keys."""
+    """Return a detector of files that are one object with all these keys."""
 
     def detect(contents: Contents) -> str:
         value = contents.rows[0].fields if len(contents.rows) == 1 else contents.value
@@ -90,7 +90,7 @@ def has_keys(*names: str) -> Detect:
 
 
 def any_of(*detectors: Detect) -> Detect:
-    """Return a detector that gives the first evidence of several detectors."""
+    """Return a detector that gives the first evidence of several detectors, else ""."""
     return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
 
 
@@ -100,7 +100,7 @@ def _reader_of(contents: Contents, roles: set[str]) -> Reader:
 
 
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
-    """Return the reader of a file, and the evidence for it.
+    """Return (reader of a file, evidence for it).
 
     kind: name of the reader; "" recognises it.
 

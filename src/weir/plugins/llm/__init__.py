@@ -1,7 +1,4 @@
-"""Language models as re-rankers and as judges, and studies of how far to trust both.
-
-Begin with `chat.py`, which asks a model and stores its answers.
-"""
+"""Re-rank and judge by language models, and measure how far to trust both; begin with `chat.py`."""
 
 from weir.lazy_names import lazy_names
 

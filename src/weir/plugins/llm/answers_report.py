@@ -1,4 +1,4 @@
-"""The answers of language models in a results folder: counts by model, and prompts one by one."""
+"""Answers of language models in a results folder: counts by model, and single prompts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """How many prompts and tokens a model took to make a system's rankings, as recorded."""
+    """The prompts, tokens and cost recorded for one model of a system."""
 
     dataset: str
     system: str
@@ -80,7 +80,10 @@ class QueryTrace:
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return the use of every model in some results; raises FormatError for a record of another layout."""
+    """Return a ModelUse for each language model recorded in the results, [] if there is none.
+
+    Raises FormatError for a record of another layout.
+    """
     uses = []
     for cell in cells:
         for _, record in cell.stages:
@@ -113,12 +116,13 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return the prompts that systems sent about a query, read from stored answers. Sends no request.
+    """Return the prompts that systems sent about a query, from stored answers; no request is sent.
 
     query: None for all.
-    verdicts: only prompts whose answers were read in this way (names in VERDICTS), and queries that have any.
-    Raises UnknownName for an unknown query or verdict, BadValue if no result has a language model, if
-    collection, settings or prompts have changed, and if the first stage's rankings are gone.
+    verdicts: keep only prompts whose answers were read in these ways (VERDICTS), and queries that have any.
+
+    Raises UnknownName for an unknown query or verdict; BadValue if no system asks a language model, if
+    collection, settings or prompts have changed, or if the first stage's rankings are gone.
     """
     for kind in verdicts:
         if kind not in VERDICTS:
@@ -211,7 +215,7 @@ INDENT_COLUMNS = 8
 
 
 def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
-    """Return a table with a line for each model of a system and a column for each kind of answer that occurs."""
+    """Return one table: a line for each use, a column for each verdict that occurs."""
     kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
     head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
     lines = [

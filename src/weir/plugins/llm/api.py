@@ -1,4 +1,4 @@
-"""Language models in Python: `weir.judge`, `weir.llm_use`, `weir.llm_trace`."""
+"""`weir.judge`, `weir.llm_use` and `weir.llm_trace`."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def judge(
     settings: JudgeSettings | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[JudgeReport]:
-    """Let a language model judge pairs of query and document, write its labels to a folder, and return a
-    report (`weir judge`).
+    """Label pairs of query and document by a language model, into a folder; return a report (`weir judge`).
 
-    Raises ServiceError if the budget ends or answers are missing, after writing the labels so far, BadValue
-    for settings and for a folder that holds other labels, and the WeirErrors of reading.
+    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
+    for
+    settings and for a folder of other labels; the WeirErrors of reading.
 
     targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection.
-    out: folder of the labels. The same call continues it.
+    out: folder of the labels; the same call continues an interrupted one.
     model: such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel. None takes WEIR_LLM.
     prompt: name of a prompt, or path of a TOML file.
     budget, price: limits in place of WEIR_API_BUDGET and WEIR_API_PRICE.
@@ -140,6 +140,8 @@ def llm_use(folder: FolderPath, system: Systems = None, datasets: Sequence[str] 
     """Return the use of language models in a results folder: answers by kind, tokens, dollars, failed
     attempts.
 
+    The result is empty if no system asks one.
+
     system: one or several systems. None takes all.
     datasets: names of datasets or groups. () takes all.
 
@@ -157,10 +159,8 @@ def llm_trace(
     verdicts: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> ResultSet[QueryTrace]:
-    """Return every prompt about a query in a results folder, with its stored answer and how it was read.
-    Sends no request.
+    """Return the prompts in a results folder with their stored answers and verdicts; no request is sent.
 
-    folder: a results folder.
     query: only prompts about this query, by default about all.
     system: only these systems, by default all.
     verdicts: only prompts whose answers are ok, repaired, refused, missing, duplicate, "out of range" or "not
@@ -168,8 +168,8 @@ def llm_trace(
     datasets: only these datasets, by default all. A group means its members.
 
     Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset,
-    query or verdict. Raises BadValue if no system asks a language model or if collection, settings or prompts
-    have changed.
+    query or
+    verdict, BadValue if no system asks a language model or if collection, settings or prompts have changed.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

@@ -107,7 +107,7 @@ class ChatShape:
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a request's body that asks for plain JSON instead of its schema; None without a schema."""
+        """Return a copy of a request's body that asks for plain JSON instead of its schema; None if it has none."""
         *outer, last = self.schemas
 
         def holder(whole: dict[str, Json]) -> dict[str, Json]:
@@ -289,9 +289,9 @@ class HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the part of the request that decides the answer, except max_tokens and the sample's number.
+        """Return the part of the request that decides the answer, without max_tokens and the sample's number.
 
-        Log-probabilities and JSON are asked for only if the provider offers them.
+        Log-probabilities and JSON are left out if the provider does not offer them.
         """
         provider = self.provider
         offered = replace(
@@ -303,13 +303,12 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return the policy of `concurrency` connections, each with one prompt at a time."""
+        """Return the policy of `concurrency` connections with one prompt at a time each."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Return a worker that sends requests over its own connection.
-
-        A request is {"body", "max_tokens"}; its answer is in the form of `ChatReply.to_json`.
+        """Return a worker that sends requests {"body", "max_tokens"} over its own connection, and answers as
+        `ChatReply.to_json`.
         """
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
@@ -319,17 +318,13 @@ class HostedChat:
         return ConnectionWorker(send)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """Return the cost of these tokens at the price in WEIR_API_PRICE; None if it is not set."""
+        """Return the cost of tokens at the price in WEIR_API_PRICE; None if it is not set."""
         return self.metered.limits.cost(tokens, answer_tokens)
 
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """Send a request and return its answer.
-
-        A request that is refused for its JSON schema (400, 422) is sent again without, and later requests
-        have none.
-        """
+        """Return the answer to a request; a refused JSON schema (status 400 or 422) is left out now and later."""
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
         headers |= {**self.provider.headers, **self.auth_headers}
@@ -387,7 +382,7 @@ def default_model() -> str:
 @named_arguments
 @dataclass(frozen=True)
 class ChatModel:
-    """A language model that answers prompts. Raises UnknownName for an unknown provider and BadValue for settings."""
+    """A language model that answers prompts; raises UnknownName for an unknown provider, BadValue for settings."""
 
     model: str
     """ADDRESS#NAME of a server that speaks OpenAI's API, such as http://localhost:8000/v1#llama3 (http only for
@@ -461,7 +456,7 @@ class ChatModel:
         return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Return everything besides the prompt that decides an answer; for a local model its files."""
+        """Return everything but the prompt that decides an answer; of a local model a hash of its files."""
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
         return {
@@ -472,14 +467,14 @@ class ChatModel:
         }
 
     def fetch(self) -> None:
-        """Download missing files of a local model."""
+        """Download the missing files of a local model; do nothing for a service."""
         if self.local:
             fetch(self._place)
 
     def load(self, limits: Limits | None = None, silent: bool = False) -> ChatClient:
         """Return a client that answers prompts; a local model is downloaded if missing.
 
-        silent: the client only makes request bodies, and needs no key and no files.
+        silent: the client only makes request bodies, without key or files.
         """
         if self.local:
             if not silent:
@@ -514,11 +509,11 @@ class ChatModel:
 def cached_chat(
     model: ChatModel, concurrency: int, usage: ServiceUsage, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[CachedChatClient]:
-    """Yield a client that answers prompts from stored answers if it can, and else asks the model.
-
-    reuse: read answers of earlier runs, and store new ones.
+    """Yield a client that answers prompts from stored answers, and asks the model for the others.
 
     Waits while another process asks the same model.
+
+    reuse: read answers of earlier runs, and store new ones.
     """
     client = model.load(limits)
     name, about = answers_about(model)
@@ -527,7 +522,7 @@ def cached_chat(
 
 
 def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
-    """Return (name, everything that decides answers) of a model: the arguments of `answer_store`."""
+    """Return the arguments of `answer_store` for a model: (name, everything that decides its answers)."""
     return f"chat-{model.name}", {"kind": "chat", **model.describe()}
 
 
@@ -561,7 +556,7 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the answers to all prompts, in order; prompts without a stored answer are sent, equal ones once.
+        """Return the answers to all prompts in order; equal prompts are sent once, stored ones never.
 
         Raises ServiceError if prompts stay without an answer after all others were sent.
         """
@@ -601,7 +596,7 @@ class CachedChatClient:
     def stored_replies(
         self, count: int, prompt_of: Callable[[int], ChatPrompt]
     ) -> Iterator[tuple[ChatReply, str] | None]:
-        """Yield (stored answer, its time in UTC or "") of each prompt, None without one; sends no request."""
+        """Yield (stored answer, its time in UTC or "") for each prompt, None if it has none; send no request."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
             stored = self.store.answer(key)
@@ -631,7 +626,7 @@ class CachedChatClient:
 
 
 class UnknownAnswerError(Exception):
-    """The next prompt depends on an answer that is not stored."""
+    """Raised if the next prompt depends on an answer that is not stored."""
 
 
 @dataclass(frozen=True)
@@ -651,17 +646,14 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client that answers only from a model's stored answers, else with "".
-
-    The latest answers of another process may be missing.
-    """
+    """Yield a client that answers only from stored answers, which may lack another process's latest."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
 
 @dataclass(eq=False)
 class RecordedChat:
-    """Answers prompts only from stored answers: sends no request, writes nothing, needs no key."""
+    """A client that answers from stored answers alone: sends and writes nothing, needs no key."""
 
     client: ChatClient
     store: AnswerStore | None
@@ -671,7 +663,7 @@ class RecordedChat:
     """Every prompt so far with its answer."""
 
     def anew(self) -> RecordedChat:
-        """Return a client that reads the same stored answers, with no exchanges yet and the default `showing`."""
+        """Return a client with the same stored answers, no exchanges and the default `showing`."""
         return RecordedChat(self.client, self.store)
 
     def replies(
@@ -680,9 +672,9 @@ class RecordedChat:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the stored answers in order, an empty reply for each that is not stored.
+        """Return the stored answers in order, an empty reply for each that is missing.
 
-        Raises UnknownAnswerError if an answer of an earlier round is missing, since later prompts depend on
+        Raises UnknownAnswerError if an answer to an earlier call is missing, since these prompts depend on
         it.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):

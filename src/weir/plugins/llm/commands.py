@@ -1,4 +1,4 @@
-"""The commands that label with a language model, and that show prompts and answers."""
+"""The commands `weir judge` and `weir study llm`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge pairs by a language model and write the labels to a folder."""
+"""Judge pairs by a language model, and write the labels to a folder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MAX_NAMED_SYSTEMS = 3
 
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
-    """Return a warning for each model family that the judge shares with systems that it judges."""
+    """Return a warning for each model family that the judge shares with systems that it judges, by family name."""
     warnings = []
     for family in sorted(families_of(judge)):
         shared = [system for system in systems if family in families_of(system)]
@@ -110,7 +110,7 @@ class Judge:
         return {**model, "temperature": self.settings.temperature}
 
     def declared(self, pairs: JudgingPairs) -> str:
-        """Return a hash of everything that decides the answers."""
+        """Return a hash of everything that decides the answers, 16 hex digits."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.names(row) for row in range(len(pairs))]
         declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}
@@ -124,13 +124,13 @@ def judge_pairs(
     progress: Progress | None = None,
     rule: DecisionRule | None = None,
 ) -> JudgeReport:
-    """Judge pairs and write the labels to the folder `out`, which appears when complete; return the report.
+    """Judge pairs, write the labels to the folder `out`, and return the report; the same call continues.
 
-    rule: judge queries in random order until this rule has decided; None judges all.
+    rule: judge queries in random order until this rule returns a decision; None judges all.
 
-    The same call continues an interrupted one. If the budget ends or answers are missing, ServiceError is
-    raised after writing the labels so far. Raises BadValue for a folder of other labels and if nothing can be
-    asked.
+    Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
+    for a
+    folder of other labels, or if no pair can be asked about.
     """
     declared = judge.declared(pairs)
     if out.exists():

@@ -1,4 +1,4 @@
-"""How far a judge can be trusted: kinds of answers, agreement with itself and with people, probes."""
+"""Evidence on how far to trust a judge: kinds of answers, agreement with itself and people, probes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How many grades rose and fell after a change of passages that should not raise any."""
+    """How many grades rose and fell after a change that should raise none."""
 
     probe: str
     pairs: int
@@ -78,7 +78,7 @@ def _move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
 
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
-    """Return the passage followed by about as many words without meaning."""
+    """Return the passage followed by about as many meaningless words, at least 400 characters."""
     repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
     return f"{passage} {PADDING * repeats}".strip()
 
@@ -90,7 +90,7 @@ def _stuff_query(passage: str, query: str, _: GradeScale) -> str:
 
 
 def instruct(passage: str, _: str, scale: GradeScale) -> str:
-    """Return the passage followed by an instruction to give the highest grade of the scale."""
+    """Return the passage followed by an instruction to give the scale's highest grade."""
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
     line = verdict.replace(GRADE_PLACE, best)
@@ -111,15 +111,17 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the pairs that a probe may change, in random order; NaN is no grade."""
+    """Return the rows whose grade lets a probe change them, shuffled by the seed; NaN grades never do."""
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
 
 
 def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the pairs that the judge, and people if they judged them, call relevant (NaN: no grade), in
-    random order."""
+    """Return the rows that the judge calls relevant and people did not call irrelevant, shuffled by the seed.
+
+    grades: float64[pairs], NaN without a grade.
+    """
     people = None if pairs.people is None else pairs.people.to_dict()
     with np.errstate(invalid="ignore"):
         relevant = grades >= scale.relevant_from
@@ -134,8 +136,8 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
     """Return how many grades rose and fell after a probe.
 
-    before, after: grades of the same pairs, NaN without a grade.
-    noise: share that rises without any change.
+    before, after: grades of the same pairs; `before` has no NaN, `after` is NaN without a grade.
+    noise: share of grades that rises without any change.
     """
     both = ~np.isnan(after)
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))
@@ -150,10 +152,7 @@ def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeRes
 
 @dataclass(frozen=True)
 class LabelConsistency:
-    """The agreement of two sets of labels on the same pairs.
-
-    Intervals are 95% bootstrap intervals over queries.
-    """
+    """The agreement of two sets of labels on the same pairs, with 95% bootstrap intervals over queries."""
 
     by: str
     """"grade", or "relevant or not" if the scales differ."""
@@ -251,9 +250,9 @@ def shown_answer(text: str) -> str:
 
 
 def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) -> list[str]:
-    """Return sentences that warn readers of the labels, such as of unanswered pairs.
+    """Return sentences that warn readers of the labels, [] for none.
 
-    textless: pairs whose document the collection lacks.
+    textless: number of pairs whose document the collection lacks.
     unread: answers without a grade, as `shown_answer` cuts them.
     """
     warnings = [
@@ -295,7 +294,7 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
 
 
 def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
-    """Return grades, float64[pairs], as judgments; NaN gives no judgment."""
+    """Return grades, float64[pairs], as judgments; NaN gives none."""
     labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
         query, doc = pairs.names(row)
@@ -311,8 +310,7 @@ def self_consistency(pairs: JudgingPairs, first: Float64, again: Float64) -> Lab
 
 
 def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScale) -> LabelConsistency | None:
-    """Return the agreement of people's judgments with the judge's grades; None if people judged none of the
-    pairs.
+    """Return the agreement of people's judgments with the judge's grades; None if no pair has both.
 
     Grades on different scales are compared as relevant or not.
     """

@@ -1,4 +1,4 @@
-"""Chat models in this process: causal language models run by transformers."""
+"""Causal language models as chat models in this process, run by transformers."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class WritingOrder:
 
 
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
-    """Return a randomly drawn token for each row of scores, float32[rows, vocabulary].
+    """Return the next token of each row of scores (float32[rows, vocabulary]), int64[rows].
 
-    draws: a random generator for each row.
+    Temperature 0 takes the likeliest token; else `draws`, a generator for each row, decides.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -86,7 +86,7 @@ KEPT_AS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 class StoppedError(Exception):
-    """The caller of the writing thread no longer waits."""
+    """Raised once the caller of the writing thread no longer waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Continuation:
 
 @dataclass(frozen=True, eq=False)
 class CausalModel:
-    """A causal language model loaded on a device, which continues texts given as tokens."""
+    """A causal language model on a device, which continues texts given as tokens."""
 
     module: Any
     place: ComputePlace
@@ -118,10 +118,10 @@ class CausalModel:
     def continued(
         self, texts: Sequence[Int64], orders: Sequence[WritingOrder], stopped: Callable[[], bool]
     ) -> list[Continuation]:
-        """Continue each text, int64[tokens] with one token or more.
+        """Return the continuation of each text, int64[tokens] with one token or more.
 
-        Raises StoppedError once `stopped`, called before each token, returns True, and torch's error if
-        memory does not suffice.
+        Raises StoppedError once `stopped`, called before each token, returns True; torch's error if memory is
+        short.
         """
         if self.one_at_a_time and len(texts) > 1:
             each = zip(texts, orders, strict=True)
@@ -214,8 +214,11 @@ def _continued(
 
 
 def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64]:
-    """Return (token identifiers, log-probabilities) of the `most` likeliest tokens of each text, followed by the
-    chosen one, [texts, most + 1]; [texts, 0] if `most` is 0."""
+    """Return (ids, log-probabilities) of each text's `most` likeliest tokens, then of the chosen one, [texts,
+    most + 1].
+
+    Both are [texts, 0] for `most` 0.
+    """
     torch = require("torch", extra="torch")
     count = min(most, scores.shape[-1])
     if not count:
@@ -230,7 +233,8 @@ def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64
 def read_causal(model: str) -> Checkpoint:
     """Return the opened checkpoint of a causal language model.
 
-    Raises BadValue for a checkpoint of another kind, DownloadError if it is not on this machine.
+    Raises BadValue for another kind, StoreError without *.safetensors, DownloadError if it is not on this
+    machine.
     """
     checkpoint = open_checkpoint(model)
     architecture = str((checkpoint.config.get("architectures") or [""])[0])
@@ -246,7 +250,7 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return the engine that runs a model on a device: transformers, fp32 on a CPU, the weights' dtype on a GPU."""
+    """Return the engine for a model on a device: transformers, in fp32 on a CPU, else in the weights' dtype."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -255,10 +259,7 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 
 
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
-    """Return a causal model in memory.
-
-    end: one more token that ends a text.
-    """
+    """Return a causal model in memory; `end` is one more token that ends a text."""
     torch = require("torch", extra="torch")
     prepare(place.device)
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[place.dtype]
@@ -324,9 +325,8 @@ class ChatForm:
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
         """Return each token as text with its alternatives, equal texts merged; () without alternatives.
 
-        ids, others, odds: a Continuation's tokens, alternatives and log-probabilities.
-
-        The token that ends a text is "".
+        ids, others, odds: tokens, alternatives and log-probabilities of a Continuation. A token that ends a
+            text is "".
         """
         choices = []
         for place in range(len(ids) if others.shape[1] else 0):
@@ -353,8 +353,7 @@ class ChatForm:
 
 
 def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
-    """Return how a checkpoint writes a chat as text (template, control tokens), and the number of its
-    end-of-text token.
+    """Return (how a checkpoint turns chats into tokens, its end-of-text token or None).
 
     Raises StoreError for an unreadable tokenizer or template.
     """
@@ -455,19 +454,19 @@ class LocalChat:
         return request | {"temperature": prompt.temperature, "log_probabilities": most}
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return a policy of one thread that takes several batches of `concurrency` prompts."""
+        """Return a policy of one thread that takes 16 batches of `concurrency` prompts."""
         return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:
-        """Return the single worker; it does not retry requests."""
+        """Return the single worker, which retries nothing."""
         return _LocalWorker(self, policy.together)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """Return None, as local answers have no price."""
+        """Return None: local answers have no price."""
         return None
 
     def loaded_chat(self) -> _LoadedChat:
-        """Return the model in memory, loading it at first use. Raises BadValue for unusable files."""
+        """Return the model in memory, loaded at first use; raises BadValue for unusable files."""
         if self._loaded is None:
             self._loaded = _LoadedChat.of(read_causal(self.model), self.name, self.device)
         return self._loaded

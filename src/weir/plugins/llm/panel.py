@@ -1,4 +1,4 @@
-"""Judges: their prompts, grades read from answers, pairs to judge, and one grade from several samples."""
+"""Judges' prompts, grades read from answers, pairs to judge, and one grade from several samples."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class JudgePrompt:
 
 
 def judge_prompts() -> list[str]:
-    """Return the names of the judging prompts that come with Weir."""
+    """Return the names of Weir's own judging prompts, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
@@ -110,7 +110,7 @@ def judge_prompts() -> list[str]:
 def judge_prompt(name: str) -> JudgePrompt:
     """Return Weir's prompt of that name, or the prompt in a TOML file.
 
-    Raises UnknownName for neither, FormatError for invalid TOML, BadValue for wrong or missing entries.
+    Raises UnknownName for neither, FormatError for an unreadable file, BadValue for wrong or missing entries.
     """
     names = judge_prompts()
     if name not in names and not name.endswith(".toml"):
@@ -180,7 +180,8 @@ def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
 def read_grade(
     reply: ChatReply, form: VerdictForm, scale: GradeScale, shown: Sequence[str] = ()
 ) -> tuple[int | None, VerdictKind]:
-    """Return (grade of an answer or None, how it was read); a grade off the scale is not clipped.
+    """Return (grade of an answer or None, how it was read); a grade off the scale gives None, not the
+    nearest.
 
     shown: passages in the prompt, needed by a form without a token.
     """
@@ -258,15 +259,12 @@ class JudgingPairs:
         return len(self.query)
 
     def names(self, row: int) -> tuple[str, str]:
-        """Return (identifier of the query, identifier of the document) of a row."""
+        """Return a row's identifiers, (query, document)."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
 
 def is_sheet(path: Path) -> bool:
-    """Return True for a folder or a sheet of `weir labels pool`.
-
-    Raises BadValue for a folder of several collections.
-    """
+    """Return True for a folder or sheet of `weir labels pool`; raises BadValue for a folder of several."""
     several = sorted(sheet.parent.name for sheet in path.glob(f"*/{SHEET}")) if path.is_dir() else []
     if several:
         raise BadValue(
@@ -283,12 +281,15 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
+    Pairs whose document the collection lacks are left out and counted; single texts that a sheet lacks are
+    "".
+
     collection: where the texts are; None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
+    limit: the first pairs of the sheet alone.
 
-    Pairs whose document the collection lacks are left out and counted. Single texts that a sheet lacks are
-    "". Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any
-    query or of any document.
+    Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any query or
+    of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -325,11 +326,12 @@ def pairs_of_sheet(
 def pairs_of_subject(
     subject: Subject, judged: bool = False, k: int = 10, limit: int | None = None
 ) -> JudgingPairs:
-    """Return the unjudged documents among the first k of all runs; raises BadValue if there is none, or a
-    text is missing.
+    """Return the unjudged documents among the first k of all runs, with their queries.
 
     judged: return pairs that people judged instead.
-    limit: keep only the unjudged pairs that narrow scores most, or a uniform sample of judged pairs.
+    limit: keep the unjudged pairs that narrow scores most, or a uniform sample of judged pairs.
+
+    Raises BadValue if there is no pair, or a text is missing.
     """
     if not judged:
         pool = judging_pool(subject.runs, subject.need_qrels(), k, limit)
@@ -474,7 +476,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Answers to ask a judge for: answer number `sample` about the pair `row`, int32[n] each."""
+    """Answers to ask a judge for: number `sample` about pair `row`, int32[n] each."""
 
     row: Int32
     sample: Int32
@@ -513,11 +515,11 @@ class Panel:
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Ask for the answers that are not stored; raises ServiceError if the budget ends or an answer is missing."""
+        """Ask for the answers that are not stored; raises ServiceError if the budget ends or one is missing."""
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
-        """Yield the stored answer of each job, None without one."""
+        """Yield the stored answer of each job in order, None if it has none."""
         tokens: dict[int, str] = {}
 
         def prompt_of(number: int) -> ChatPrompt:
@@ -565,13 +567,13 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return the combined grade of each pair, float64[n], and the number of pairs with several most frequent
-    grades.
+    """Return (combined grade of each pair, float64[n]; number of pairs with several most frequent grades).
+
+    Of several most frequent grades the lowest counts; a pair without any grade is NaN; the mean has no ties
+    (0).
 
     grades: float64[n, samples]; NaN is no grade.
     how: "mode" (the most frequent) or "mean".
-
-    The lowest of several most frequent grades counts; a pair without any grade is NaN.
     """
     together, tied = np.full(len(grades), np.nan), 0
     for row, answers in enumerate(grades):

@@ -1,4 +1,4 @@
-"""Estimates of the prompts and tokens of a re-ranking by a language model; no request is sent."""
+"""Estimates of a re-ranking's prompts and tokens, without a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SCALE = 100
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """The settings of a prompt of `llm(...)`. Raises BadValue for values out of range."""
+    """The settings of a prompt of `llm(...)`; raises BadValue for values out of range."""
 
     objective: bool = True
     prompt: str | None = None
@@ -62,7 +62,7 @@ class CallBudget:
 
 
 class Prompter(Protocol):
-    """The parts of a re-ranker by a language model that planning reads."""
+    """The parts of a re-ranker by a language model that estimates need."""
 
     @property
     def depth(self) -> int | None:
@@ -75,11 +75,11 @@ class Prompter(Protocol):
         ...
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the templates from which prompts are made."""
+        """Return the templates of the prompts, in the order of use."""
         ...
 
     def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
-        """Return upper bounds of the prompts about a query with that many candidates."""
+        """Return upper bounds of the prompts about a query with that many candidates, by template."""
         ...
 
 
@@ -94,7 +94,10 @@ REQUIREMENT_BYTES = 120
 
 
 def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPlan:
-    """Return an upper bound of the prompts about a dataset's queries."""
+    """Return an upper bound of the prompts and tokens for a dataset's queries.
+
+    depths: int64[queries], candidates of each query.
+    """
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
@@ -119,7 +122,7 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate of prompts and tokens from mean lengths."""
+    """Return an estimate of prompts and tokens from mean lengths in bytes, for `queries` queries."""
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)

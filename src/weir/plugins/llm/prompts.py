@@ -84,7 +84,7 @@ def _marks() -> re.Pattern[str]:
 
 
 def fenced(text: str) -> str:
-    """Return a text changed so that it can neither end the fence around it nor begin a chat turn."""
+    """Return a text that can neither end the fence around it nor begin a chat turn; most texts are unchanged."""
     return _marks().sub("‹", text) if _MAY_OPEN.search(text) else text
 
 
@@ -124,7 +124,7 @@ TOKEN_SYLLABLES = 4
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """A request to a model: system text, user text, and settings of the answer."""
+    """A request to a model: its two texts and the settings of its answer."""
 
     system: str
     user: str
@@ -184,7 +184,7 @@ class PromptTemplate:
         return self.json or bool(self.schema)
 
     def filled_prompt(self, texts: Mapping[str, str], instruction: str) -> FilledPrompt:
-        """Return a prompt with the texts, fenced, in its placeholders; braces inside a text stay as they are.
+        """Return a prompt with the texts, fenced, in its placeholders; braces inside a text stay.
 
         texts: {placeholder: text}; "passages" must be fenced already.
         instruction: the search's, "" for none.
@@ -207,7 +207,7 @@ _NO_LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz"))
 
 
 def drawn_token(version: str, texts: Iterable[str]) -> str:
-    """Return an invented word that occurs in none of the texts; the same version and texts give the same word."""
+    """Return an invented word, found in none of the texts, that depends on version and texts alone."""
     parts = [version, *texts]
     whole = "\x1f".join(parts)
     plain = unicodedata.normalize("NFKC", whole).casefold().encode("ascii", "ignore")
@@ -227,9 +227,9 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
 
 @cache
 def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the built-in prompt with this name, or the prompt of a TOML file if `name` is a path.
+    """Return the built-in prompt of that name, or the prompt of a TOML file if `name` is a path.
 
-    needed: placeholders such as "query" that the user text must have.
+    needed: placeholders that the user text must have, such as "query".
 
     Raises FormatError for a missing or invalid file, BadValue for a wrong or missing entry or placeholder.
     """
@@ -241,10 +241,7 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
 
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the prompt of a file's entries.
-
-    Raises BadValue for a wrong or missing entry or placeholder.
-    """
+    """Return the prompt of a file's entries; raises BadValue for a wrong or missing entry or placeholder."""
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
     if isinstance(user := entries.get("user"), str):
         if "{token}" in user and without:
@@ -282,5 +279,5 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
 
 
 def prompt_digest(entries: Mapping[str, Any]) -> str:
-    """Return a prompt's version: a hash of everything that decides its answers."""
+    """Return a prompt's version: 12 hex digits that hash its entries."""
     return hashlib.blake2b(repr(sorted(entries.items())).encode(), digest_size=6).hexdigest()

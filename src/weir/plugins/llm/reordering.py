@@ -1,4 +1,4 @@
-"""Re-rankings compared with their first stage, by only their run files."""
+"""Compare re-rankings with their first stage by run files alone."""
 
 from __future__ import annotations
 
@@ -49,13 +49,15 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return for each rank, from 1, the lowest rank to which its document can fall in one pass, int64[count]."""
+        """Return for each rank, from 1, the deepest rank to which its document can fall in one pass, int64[count]."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, without the last window's and ranks too near to an end
-        to compare, int64."""
+        """Return the ranks after which a window ends, int64, ascending; without the last and those too near
+        an end to
+        compare.
+        """
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -64,7 +66,7 @@ class WindowShape:
 @named_arguments
 @dataclass(frozen=True)
 class ReorderRules:
-    """Settings of a comparison of re-rankings. Raises BadValue for numbers below 1."""
+    """Settings of a comparison of re-rankings; raises BadValue for numbers below 1."""
 
     k: int = 10
     """First ranks that are compared."""
@@ -87,7 +89,7 @@ class ReorderRules:
 
 @dataclass(frozen=True, eq=False)
 class OrderChanges:
-    """Statistics of each query's change of order; columns are aligned with `queries`, NaN where undefined."""
+    """Statistics of each query's change of order, arrays aligned with `queries`; NaN where undefined."""
 
     queries: Ids
     """Queries that the first stage answers, in order of identifiers."""
@@ -119,10 +121,9 @@ class OrderChanges:
     """int64[queries, k]: first-stage places of the new first k; 0 for a new or missing document."""
 
     def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return the most frequent new order of the first k, as ranks in the first stage, and the number of
-        its queries.
+        """Return (most frequent changed order of the first k, as first-stage ranks; its number of queries).
 
-        ((), 0) for none; ties go to the smallest places.
+        ((), 0) for none; of equally frequent orders the smallest ranks win.
         """
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
@@ -203,8 +204,7 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """The relevant documents at some ranks of the first stage, and how many of them a re-ranking moved into
-    the top k."""
+    """The relevant documents at some first-stage ranks, and how many a re-ranking moved into the top k."""
 
     relevant: int
     """Number of relevant candidates."""
@@ -220,7 +220,7 @@ class ReachedDocuments:
 
 @dataclass(frozen=True)
 class RankBand:
-    """A range of ranks of the first stage, `start` to `stop` from 1, both included."""
+    """A range of first-stage ranks, `start` to `stop` from 1, both included."""
 
     start: int
     stop: int
@@ -237,10 +237,11 @@ class RankBand:
 def rank_bands(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[RankBand, ...]:
-    """Return blocks of ranks in the first `depth` candidates, each with its relevant documents that reach the
+    """Return blocks of first-stage ranks down to `depth`, each with its relevant documents that reach the
     first k.
 
-    Equally good at all ranks means equal ratios. Raises BadValue if no query with candidates is judged.
+    A re-ranking without position bias has equal ratios in all blocks. Raises BadValue if no judged query has
+    candidates.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []
@@ -264,10 +265,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return how many relevant documents of the first k reach the first k, how many deeper ones, and the
-    difference.
+    """Return (relevant documents of the first k that reach the first k, the same for deeper ones,
+    difference).
 
-    The ratios to chance give the difference, deep minus first, as (value, low, high).
+    The difference of their ratios, deeper minus first, is (value, low, high) with its 95% interval.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -322,7 +323,8 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return each document's probability of being in the first k, float64[n], if sorted by grade with ties at random.
+    """Return each document's probability of being in the first k if sorted by grade, ties at random:
+    float64[n].
 
     Negative grades count as 0.
     """
@@ -378,7 +380,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Bias:
-    """The shares of relevant documents that reach the first k, from within the first k and from deeper ranks."""
+    """The shares of relevant documents that reach the first k, from within the first k and from deeper."""
 
     early: ReachedDocuments
     late: ReachedDocuments
@@ -390,7 +392,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Reordering:
-    """How a re-ranking changed the order of its first stage's documents, and the scores."""
+    """How a re-ranking changed its first stage's order and scores."""
 
     first: str
     system: str
@@ -444,13 +446,13 @@ def reorderings(
     rules: ReorderRules | None = None,
     repeated_rows: Mapping[str, int] | None = None,
 ) -> list[Reordering]:
-    """Return for each re-ranking how it changed its first stage.
+    """Return how each re-ranking changed its first stage, in the given order.
 
     qrels: None leaves out gain, bias and blocks.
     repeated_rows: number of rows of each re-ranking that repeated a document.
 
-    Raises BadValue if a re-ranking answers no query of the first stage, if no query is judged, and for rules
-    out of range.
+    Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is
+    judged.
     """
     rules = rules or ReorderRules()
     rerankings = [

@@ -1,4 +1,4 @@
-"""The re-ranker `llm(...)`: a function for each method, sorts by the model's choices, and the trace of a ranking."""
+"""The re-ranker `llm(...)`: its methods, sorts by a model's choices, and the trace of a ranking."""
 
 from __future__ import annotations
 
@@ -71,9 +71,10 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 
 
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
-    """Return the (start, stop) of each window over a ranking of `count` documents, last window first.
+    """Return the (start, stop) of each window over a ranking, the deepest first; [] for fewer than 2
+    documents.
 
-    step: places between the starts of neighbouring windows, from 1 to `window`. [] for fewer than 2 documents.
+    step: places between the starts of neighbouring windows, from 1 to `window`.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -118,10 +119,8 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy with defaults for unset settings.
-
-        window, sort: the method's own; the step is half the window.
-        """
+        """Return a copy with unset settings filled by the method's `window` and `sort`; the step is half the
+        window."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
@@ -130,9 +129,9 @@ class Ordering:
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
-        """Return the order of `count` candidates before the first prompt, as a permutation.
+        """Return the order of `count` candidates before the first prompt, a permutation of 0 to count - 1.
 
-        A shuffle hashes seed, query id and place, so it is independent of other queries.
+        A shuffle depends on seed and query id alone.
         """
         if self.order != "shuffled":
             return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
@@ -155,11 +154,10 @@ class LLMScorer:
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its
-        rank (`fill_unscored`).
+        """Return a score for each candidate, float64[candidates]; one that no answer ranks keeps its rank.
 
-        Warns (RankingWarning) of unreadable answers and of possible prompt injections. Answers received
-        before a ServiceError are kept.
+        Warns (RankingWarning) of unreadable answers and possible prompt injections. Raises ServiceError if
+        answers are missing; the others stay stored.
         """
         if len(candidates.doc) == 0:
             return np.empty(0)
@@ -192,7 +190,7 @@ class LLMScorer:
 
 
 class PromptRunner(Protocol):
-    """An object that answers prompts of a re-ranking, such as a CachedChatClient."""
+    """An object that answers prompts, such as a CachedChatClient."""
 
     def replies(
         self,
@@ -206,7 +204,7 @@ class PromptRunner(Protocol):
 
 @dataclass(eq=False)
 class RerankTask:
-    """One re-ranking in progress: queries, candidates, the model, and counts of its answers."""
+    """A re-ranking in progress: queries, candidates, the model, and counts of its answers."""
 
     scorer: LLMScorer
     client: PromptRunner
@@ -238,7 +236,7 @@ class RerankTask:
         return METHODS[self.scorer.reranker.method].score(self)
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """Return the texts of candidates, shortened and fenced for a prompt."""
+        """Return the texts of candidates, cut to max_length and fenced for a prompt."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
         return tuple(fenced(shortened(text, self.settings.max_length)) for text in texts)
 
@@ -252,7 +250,7 @@ class RerankTask:
     ) -> ChatPrompt:
         """Return a prompt for a query with some of its candidates, in the given order.
 
-        requirement: text for the prompt's requirement, "" for none.
+        requirement: text for the prompt's {requirement}, "" for none.
         """
         self.query_shown, self.rows_shown = query, tuple(rows)
         settings, passages = self.settings, self.passages(rows)
@@ -279,8 +277,7 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """Yield (form in which the answer gives its verdict, reply) for `count` prompts of a template, in
-        order.
+        """Yield (form of the verdict, reply) for `count` prompts of a template, in order.
 
         line: words before the verdict, in a prompt sent as published; "" for none.
         """
@@ -295,7 +292,7 @@ class RerankTask:
             yield VerdictForm(tokens.pop(number), template.object_answer, line, bool(line)), reply
 
     def orders(self) -> list[list[int]]:
-        """Return the rows of each query's candidates in the order before the first prompt."""
+        """Return each query's candidates (rows) in the order before the first prompt."""
         ptr, ids = self.candidates.ptr.tolist(), self.queries.ids
         initial = self.ordering.initial
         return [
@@ -304,25 +301,20 @@ class RerankTask:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """Count an answer by how it could be read.
-
-        value: the verdict; None if nothing could be read.
-        """
+        """Count an answer by how it was read; `value` is its verdict, None for none."""
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
         if self.on_verdict is not None:
             self.on_verdict(kind, value)
 
     def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
-        """Return a callback that reports the progress of a round of prompts.
-
-        before: number of prompts finished before the round.
-        """
+        """Return a callback that reports the progress of a round after `before` finished prompts; None
+        without progress."""
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
 
     def flagged(self) -> list[int]:
-        """Return the document numbers of candidates with a possible prompt injection."""
+        """Return the numbers of candidate documents with a possible prompt injection, ascending."""
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
@@ -341,9 +333,9 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
-    """Return a new sort of `count` documents by groups of at most `width`, whose best `top` places are needed.
+    """Return a sort of `count` documents by groups of at most `width`, whose best `top` places are needed.
 
-    sort: "heapsort", "bubblesort" or "tournament".
+    sort: "heapsort", "bubblesort" or "tournament"; KeyError for another.
     """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
@@ -484,8 +476,10 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Return values that fall with the rank after the sliding windows, float64[candidates]; NaN for a
-    candidate that no answer ranked."""
+    """Return values that fall with the rank after the sliding windows, float64[candidates]; NaN where no
+    answer
+    ranked a candidate.
+    """
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -514,7 +508,7 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Return values that fall with the rank after sorting by prompts for the best of several documents,
+    """Return values that fall with the rank after a sort by the best of several documents,
     float64[candidates].
 
     An unreadable answer chooses the document that the first stage ranks first.
@@ -531,7 +525,8 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Return the share of comparisons that each document wins, or values from a sort by pairs.
+    """Return the share of comparisons that each document wins, or values from a sort by pairs; NaN without
+    answers.
 
     Each pair is shown in both orders; the first stage's order decides draws.
     """
@@ -618,7 +613,7 @@ PUBLISHED_LINE = "Score:"
 
 
 def pointwise(task: RerankTask, last: bool) -> Float64:
-    """Return the model's score of each document, float64[candidates].
+    """Return the model's score of each document, float64[candidates], NaN if unreadable.
 
     last: the score follows reasoning.
     """
@@ -650,8 +645,9 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 
 def subtask(task: RerankTask) -> Float64:
-    """Return the mean score of each document over the requirements that the model names for the query,
-    float64[candidates]."""
+    """Return each document's mean score over the requirements that the model names for its query,
+    float64[candidates]; NaN if no score is readable.
+    """
     naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
@@ -680,7 +676,7 @@ def subtask(task: RerankTask) -> Float64:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to order candidates by prompts to a language model, such as sliding windows."""
+    """A way to order candidates by prompts, such as sliding windows."""
 
     score: Callable[[RerankTask], Float64]
     """Returns a value for each candidate, NaN for none."""
@@ -819,7 +815,7 @@ class LLMReranker:
         return self.chat.model
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the method's prompts; a user's own replaces the last one."""
+        """Return the method's prompts in the order of use; a user's own replaces the last one."""
         method = METHODS[self.method]
         *first, last = method.prompts
         own = self.prompts.prompt
@@ -980,11 +976,11 @@ class Exchange:
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
-    """Return (every prompt about a query in order, whether these are all, documents with possible injections).
+    """Return (prompts about a query in order, whether these are all, documents with possible injections).
 
-    The re-ranking is repeated with stored answers; prompts that depend on a missing answer are missing.
+    The re-ranking runs again on stored answers; prompts that follow from a missing answer are left out.
 
-    recorded: a fresh record, which is read once.
+    recorded: a client without exchanges, which is used up.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []

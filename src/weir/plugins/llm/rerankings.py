@@ -1,4 +1,4 @@
-"""Studies of re-rankings in Python: `weir.reranking`, `weir.sensitivity_of`."""
+"""`weir.reranking` and `weir.sensitivity_of`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def reranking(
     rules: ReorderRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
-    """Return how re-rankings changed the order and scores of their first stage, from rankings (`weir study
-    reranking`).
+    """Return how re-rankings changed the order and scores of their first stage (`weir study reranking`).
 
     Raises BadValue for re-rankings or judgments of other queries, and the WeirErrors of reading.
 
@@ -89,10 +88,12 @@ def sensitivity_of(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
-    """Return how re-ranking by a language model depends on order, chance and depth: `weir study sensitivity`.
+    """Return how re-ranking by a language model depends on order, chance and depth (`weir study
+    sensitivity`).
 
-    Raises BadValue for a system or a folder without a language model as last re-ranker. Raises ServiceError
-    if the budget ends or a prompt gets no answer (the same call continues), and the WeirErrors of loading.
+    Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
+    gets
+    no answer (the same call continues), and the WeirErrors of loading.
 
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'bm25 >> llm("listwise", model=...)'.

@@ -1,4 +1,4 @@
-"""How far re-ranking by a language model depends on candidate order, chance, places in prompts and depth."""
+"""Measure how re-ranking by a language model depends on order, chance, places in prompts and depth."""
 
 from __future__ import annotations
 
@@ -72,10 +72,8 @@ class HeardAnswer:
 
     @property
     def first(self) -> int | None:
-        """The position in the prompt, from 1, of the passage that the answer puts first.
-
-        None for a single passage or an answer without a readable verdict.
-        """
+        """The position in the prompt, from 1, of the passage that the answer puts first; None for one passage
+        or no verdict."""
         if not self.clear or len(self.shown) < 2:
             return None
         if isinstance(self.value, list):
@@ -110,7 +108,7 @@ class LoggedScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; unclear answers are counted without a warning."""
+        """Return a score for each candidate, float64[candidates]; unclear answers are counted, not warned of."""
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
@@ -305,8 +303,7 @@ class FirstPlace:
 
 @dataclass(frozen=True)
 class PromptPlaces:
-    """How often the document at each position of a prompt is ranked first, by the first prompts about
-    shuffled candidates."""
+    """How often the document at each position of a prompt is ranked first."""
 
     size: int
     """Documents in a prompt."""
@@ -354,7 +351,11 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Return how often answers rank the passage at each place of the prompt first, by number of passages."""
+    """Return how often answers put the passage at each position first, one result for each number of
+    passages.
+
+    Only a query's first prompt counts, and only with two passages or more; () without any.
+    """
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
     for answers in runs:
@@ -398,7 +399,7 @@ def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
-    """Return how verdicts on two documents change with their order in the prompt; None without such prompts."""
+    """Return how often verdicts on two documents change with their order in the prompt; None without such pairs."""
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
         (answer, by_pair[query, pair[::-1]])
@@ -422,7 +423,7 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return how often answers of two or more samples to the same prompts agree."""
+    """Return how often answers of two or more samples to the same prompts agree; NaN without common prompts."""
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
     others = len({prompt for one in values for prompt in one}) - len(common)
@@ -578,8 +579,9 @@ def sensitivity(
 ) -> Sensitivity:
     """Return how a system such as bm25 >> llm("listwise", ...) depends on order, chance and depth.
 
-    Records are kept in the folder `out`, from which the same call continues; None keeps none. Raises BadValue
-    for another system, ServiceError if the budget ends or a prompt gets no answer.
+    out: folder of records, from which the same call continues; None keeps none.
+
+    Raises BadValue for another system, ServiceError if the budget ends or a prompt gets no answer.
     """
     depths = tuple(sorted(set(rules.depths)))
     candidates = _candidates_of(dataset, system, measure, depths, rules.queries)

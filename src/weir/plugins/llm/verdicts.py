@@ -1,4 +1,4 @@
-"""Verdicts read from answers of chat models: scores, choices, orders, requirements, expected scores."""
+"""Read verdicts from answers of chat models: scores, choices, orders, requirements, expected scores."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ class ScoreVerdict:
 
 
 def answer_text(reply: ChatReply) -> str:
-    """Return an answer without thoughts before it, digits in ASCII; "" if it is all thought."""
+    """Return an answer's text without thoughts, its last 16,384 characters at most, digits as ASCII.
+
+    "" if it is all thought.
+    """
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
     if _THOUGHT_START.match(text):
@@ -140,9 +143,9 @@ def read_verdict(
     entries: Sequence[str] = (),
     passages: Sequence[str] = (),
 ) -> Parsed[T]:
-    """Return (the verdict read from an answer or None, how it was read).
+    """Return (verdict read from an answer or None, how it was read).
 
-    parse: returns the verdict in a text, and "missing" for none.
+    parse: returns (verdict, kind) of a text, (None, "missing") for none.
     entries: names of the verdict in a JSON answer.
     passages: passages of the prompt, needed by a form without a token.
     """
@@ -226,14 +229,14 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
 
 
 def several_numbers(text: str) -> bool:
-    """Return True if an unreadable verdict contains several numbers, such as "2 or 3"."""
+    """Return True if a text has two different numbers or more, such as "2 or 3"."""
     return len(set(re.findall(NUMBER, text))) > 1
 
 
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, 0 to `highest`; a score out of range is not clipped."""
+    """Return the score in an answer, 0 to `highest`; one out of range gives None and is not clipped."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -249,7 +252,7 @@ def read_score(
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
-    """Return (the best of `count` passages, from 1, or None; how the answer was read)."""
+    """Return (number of the best passage, from 1 to `count`, or None; how the answer was read)."""
     numbers = {str(number) for number in range(1, count + 1)}
 
     def parse(text: str) -> Parsed[int]:
@@ -262,7 +265,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Return (requirements that an answer names, at most MAX_REQUIREMENTS; how the answer was read)."""
+    """Return (requirements that an answer names, at most 12, without repeats; how it was read)."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)
@@ -302,7 +305,10 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Return the order of numbered passages that an answer gives; the first mention of a passage counts."""
+    """Return the order of `count` numbered passages in an answer, as places from 0; unnamed ones follow.
+
+    The first mention of a passage counts.
+    """
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:
@@ -336,11 +342,12 @@ MAX_DIGIT = 9
 
 
 def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE) -> float | None:
-    """Return the mean, weighted by probability, of the scores that the model might have written.
+    """Return the probability-weighted mean of the scores that the model might have written, from 0 to
+    `highest`.
+
+    None without log-probabilities, if the scores' total probability is below 0.5, or for scales above 10.
 
     written: the score that it wrote.
-
-    None without log-probabilities, if scores have too little probability, and for scales above 10.
     """
     at = _place(reply, written)
     if at is None or highest > HIGHEST_SCORE:
@@ -374,9 +381,10 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to 1.
+    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to
+    1.
 
-    None without log-probabilities, if the numbers have too little probability, and for more than 9 numbers.
+    None without log-probabilities, if their total probability is below 0.5, or for more than 9 numbers.
     """
     at = _place(reply, str(choice))
     if at is None or count > MAX_DIGIT:

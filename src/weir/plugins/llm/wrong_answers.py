@@ -1,4 +1,4 @@
-"""Near misses of relevant passages, made by rule, that a judge of right answers should not accept."""
+"""Make near misses of relevant passages by rule, which a judge should not accept."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*\b")
 
 
 def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
-    """Return the sentences of a passage, and the number of the one with most words of the query; None if none
-    has any."""
+    """Return (sentences of a passage, index of the first with most words of the query or None if none has any)."""
     sentences = _SENTENCES.split(passage)
     words = set(_WORDS.findall(query.casefold()))
     shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
@@ -43,12 +42,12 @@ def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
 
 
 def names_in(passage: str) -> list[str]:
-    """Return the capitalised words within sentences, without months."""
+    """Return the capitalised names within sentences, without months, in order and with repeats."""
     return [name for name in _NAME.findall(passage) if name.split()[0] not in _MONTHS]
 
 
 def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
-    """Return the passage with "not" put into, or taken out of, the sentence that has most words of the query.
+    """Return the passage with "not" put into, or taken from, the sentence with most words of the query.
 
     None without such a sentence, or a verb in it.
     """
@@ -75,15 +74,19 @@ def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
-    """Return the passage with earlier years, and later months where a number follows them; None without any."""
+    """Return the passage with years 13 earlier, and months before a number 5 later; None without any."""
     changed = _YEAR.sub(lambda found: str(int(found[0]) - _EARLIER_YEARS), passage)
     changed = _MONTH.sub(lambda found: _MONTHS[(_MONTHS.index(found[0]) + _LATER_MONTHS) % 12], changed)
     return None if changed == passage else changed
 
 
 def another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
-    """Return the passage with names of another passage in the sentence that has most words of the query; None
-    if nothing changes."""
+    """Return the passage with names of other passages in the sentence with most words of the query.
+
+    None if nothing changes.
+
+    names: sorted.
+    """
     sentences, best = key_sentence(passage, query)
     others = [name for name in names if name not in passage and name.casefold() not in query.casefold()]
     if best is None or not others:
@@ -120,7 +123,7 @@ class WrongAnswers:
 
     @staticmethod
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
-        """Return the counts of one kind by the grades `after`, float64[pairs], NaN without one."""
+        """Return the counts of one kind by the grades after the change, float64[pairs], NaN without one."""
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
         low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)

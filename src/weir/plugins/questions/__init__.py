@@ -1,4 +1,1 @@
-"""Questions beside scores: where relevant documents are lost, whether queries can measure a change, and more.
-
-Begin with `funnel.py` (`weir study funnel`).
-"""
+"""Questions that scores leave open, such as where relevant documents are lost; begin with `funnel.py`."""

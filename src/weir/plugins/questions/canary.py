@@ -1,4 +1,4 @@
-"""The answers of a system to a few queries, stored to see later whether the model with that name has changed."""
+"""A system's answers to a few queries, kept to see later whether the model of that name has changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CANARY_FILE = "a canary file, as weir study canary -s SYSTEM -d COLLECTION -o FI
 
 @dataclass(frozen=True)
 class ChangedAnswer:
-    """A query whose answer differs from the answer in the canary file."""
+    """A query whose answer differs from the stored one."""
 
     query: str
     text: str
@@ -109,11 +109,12 @@ def make_canary(
     queries: int = 20,
     k: int = 10,
 ) -> Path:
-    """Write a system's answers to some queries on some documents, with their texts, to a file; return the
+    """Write a system's answers to random queries on random documents, with their texts, to a file; return its
     path.
 
-    Answers and vectors stored on this machine are not used. Raises BadValue for numbers below 1, and the
-    WeirErrors of loading, indexing and searching.
+    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1,
+    and the WeirErrors of loading,
+    indexing and searching.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
@@ -142,11 +143,11 @@ def make_canary(
 
 @checked
 def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> ResultSet[CanaryCheck]:
-    """Ask a system the queries of a canary file again, and return how its answers differ (`weir study
-    canary`).
+    """Ask a system the queries of a canary file again; return how its answers differ (`weir study canary`).
 
     The result is false if an answer changed. Raises FormatError for a file of another kind, and the
-    WeirErrors of indexing and searching.
+    WeirErrors of
+    indexing and searching.
 
     canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.

@@ -1,7 +1,5 @@
-"""Which of several systems is best, decided while queries are being judged.
-
-For `weir judge --until-decided` and `weir open POOL`.
-"""
+"""Decide which of several systems is best while queries are being judged (`weir judge --until-decided`, `weir
+open`)."""
 
 from __future__ import annotations
 
@@ -83,13 +81,15 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best of several systems by the queries judged so far, and whether and when that became certain.
+    """Return the best of several systems by the queries judged so far, and whether and when that became
+    certain.
 
-    values: float64[systems, n] within 0..1, of n of the queries, in the random order in which they are
+    values: float64[systems, n] within 0..1, of n of the `queries`, in the random order in which they are
         judged.
     margin: how much better than the best another system may still be.
-    level: probability that at no time a system is called best that is not.
-    Raises BadValue for fewer than two systems or no query, and for a measure without a direction.
+    level: probability that a system is called best, at any time, only if it is.
+
+    Raises BadValue for fewer than two systems, no query, or a measure without a direction.
     """
     way, (count, n) = direction(measure), values.shape
     if count < 2 or not n or not way:
@@ -129,12 +129,13 @@ def decision_of(
 ) -> Decision | None:
     """Return the decision by the labels so far; None while no query counts.
 
-    new: labels so far, in addition to those judgments, or None.
+    Queries count in their random order up to the first in `open_queries`, so that quick judges decide
+    nothing.
+
+    new: labels so far, besides the subject's judgments.
     margin: how much better than the best another system may still be.
 
-    Queries count in their random order, up to the first that is not judged completely, so that the speed of
-    judges does not decide which count. Raises BadValue for fewer than two systems, and for a measure without
-    a direction.
+    Raises BadValue for fewer than two systems, and for a measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

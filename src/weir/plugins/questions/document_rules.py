@@ -1,7 +1,6 @@
-"""Rules on documents that are forbidden, out of date or superseded, and measures of rankings that return
-them.
+"""Rules on documents that are forbidden, out of date or superseded, and measures that count breaches.
 
-The rules stand in `document-rules.tsv` beside the judgments, and are joined with a run as judgments are.
+The rules stand in `document-rules.tsv` beside the judgments.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The documents of a ranking to which a rule applies, sorted by query, then rank."""
+    """The ranked documents to which a rule applies, by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -62,7 +61,7 @@ class JoinedRules:
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """The rules of a collection: for whom a document is forbidden, when it is valid, and its successor."""
+    """The rules of a collection: for whom a document is forbidden, when it is valid, which one supersedes it."""
 
     docs: Ids
     """The D documents that rules name."""
@@ -83,14 +82,17 @@ class DocumentRules:
 
     @property
     def queries(self) -> Ids:
-        """Return the queries that rules name."""
+        """Return the queries that rules name, each once."""
         barred = [name.removeprefix("query:") for name in self.forbidden if name.startswith("query:")]
         return Ids.of(
             dict.fromkeys((*barred, *(one for one in self.asked if one != EVERYONE), *self.belongs))
         )
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run to which a rule applies; raises BadValue for a run without identifiers."""
+        """Return the documents of a run to which a rule applies, for the given queries.
+
+        Raises BadValue for a run without identifiers.
+        """
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)
@@ -149,7 +151,8 @@ class _Row:
 
 @checked
 def with_document_rules(qrels: object, path: str | Path) -> Qrels:
-    """Return judgments with the rules of a file; by default rules are read from the judgments' folder.
+    """Return judgments with the rules of a file; without this call, rules are read from the judgments'
+    folder.
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.
@@ -163,11 +166,13 @@ def with_document_rules(qrels: object, path: str | Path) -> Qrels:
 def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
-    forbidden DOCUMENT for WHOM; superseded DOCUMENT by the value; valid-from and valid-until DOCUMENT the
-    value, a date or time; asked: a query, or all, at the value; is: a query's user or group, the value.
+    forbidden: DOCUMENT for WHOM; superseded: DOCUMENT by the value; valid-from, valid-until: DOCUMENT, a date
+        or
+    time; asked: for a query or all, a date or time; is: for a query, its user or group.
 
-    Raises FormatError, with the line, for anything else, contradictory rules, and a user or group without a query;
-    also if documents are valid for a time only and a judged query has no time.
+    Raises FormatError, with the line, for anything else, contradictory rules, a user or group without a
+    query, and
+    a judged query without a time where documents have dates.
     """
     text = read_text(path)
     rows = _rows(path, text)
@@ -262,7 +267,7 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 
 
 def _second(path: Path, row: _Row, after: bool = False) -> float:
-    """Return a date or time in seconds since 1970; a time without a zone is in UTC.
+    """Return a date or time in seconds since 1970, in UTC without a zone; raises FormatError.
 
     after: return the end of the day, or of the moment.
     """
@@ -303,7 +308,7 @@ def _check(
 
 @dataclass(frozen=True)
 class Breach:
-    """A document among the first of a query that breaks a rule."""
+    """A document among a query's first k that breaks a rule."""
 
     query: str
     document: str
@@ -330,7 +335,10 @@ SHOWN_BREACHES = 10
 
 
 def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
-    """Return the documents within the first k that break a rule; raises BadValue where there are no rules."""
+    """Return the documents within the first k that break a rule, by rule, query and rank.
+
+    Raises BadValue if the judgments have no rules.
+    """
     first = run.top(k)
     rules, docs, found = _rules_of(Judged.of(first, qrels)), first.docs, list[Breach]()
     for rule in RULES:
@@ -341,7 +349,7 @@ def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
 
 
 def breach_tables(found: Sequence[RuleBreaches]) -> tuple[Table, ...]:
-    """Return how many queries of each system break each rule, with a bound, and the first documents that do."""
+    """Return the first documents that break a rule, if any, and a sentence for each system and rule with a bound."""
     lines, rows = list[str](), [["system", "rule", "query", "document", "rank"]]
     for one in found:
         for rule, name in RULES.items():

@@ -1,7 +1,6 @@
-"""How many of the exact nearest permitted documents an approximate search finds, by filter and by setting.
+"""Recall of approximate vector search under filters, by filter and search setting.
 
-The exact answer is brute force; a document counts as right if its score is at least that of the k-th best
-permitted one.
+The exact answer is brute force; a document that scores no less than the k-th best permitted one is right.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ EFFORTS = (1, 2, 4, 8, 16, 32, 64)
 @named_arguments
 @dataclass(frozen=True)
 class FilterRules:
-    """Settings of a study of filtered vector search. Raises BadValue for numbers out of range and UnknownName."""
+    """Settings of a study of filtered vector search; raises BadValue for numbers out of range, UnknownName."""
 
     k: int = 10
     """Documents of an answer."""
@@ -80,12 +79,13 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which a filter permits them as it gets broader, int64[N].
+    """Return all documents in the order in which a filter of this kind permits them as it gets broader,
+    int64[N].
 
-    kind: "by lot" is a random order, "near" begins with the documents nearest to the query's best one, "far"
-        with the documents nearest to a random one of the farther half.
+    kind: "by lot" is random; "near" begins with the documents nearest to the query's best one, "far" with
+        those nearest to a random one of the farther half.
     scores: float32[N], of the documents.
-    similar: function that returns the similarity of all documents to one of them, float32[N].
+    similar: returns the similarity of all documents to one of them, float32[N].
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -97,14 +97,14 @@ def admission_order(
 
 
 def first_of(order: Int64, share: float) -> Mask:
-    """Return the filter that permits the first `share` of the documents, at least one, bool[N]."""
+    """Return the filter that permits the first `share` of the documents, at least one, as bool[N]."""
     mask = np.zeros(len(order), np.bool_)
     mask[order[: max(1, round(share * len(order)))]] = True
     return mask
 
 
 def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.integer]) -> Int64:
-    """Return the k best permitted documents, best first.
+    """Return the k best permitted documents, best first, int64[at most k].
 
     places: int[N], order of documents with equal scores.
     """
@@ -115,8 +115,8 @@ def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.int
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
     """Return the share of the exact best documents that a search found.
 
-    found: permitted documents, no more than `exact`, which is not empty. A document whose score equals that
-        of the last exact one counts as right.
+    A document that scores as the last exact one is right. `found` holds permitted documents, no more than
+    `exact`, which is not empty.
     """
     return np.count_nonzero(scores[found] >= scores[exact[-1]]) / len(exact)
 
@@ -175,10 +175,10 @@ class FilteredSearch:
     ) -> Iterator[FilteredSearch]:
         """Yield means over queries under one filter, a result for each setting.
 
-        facts: by setting, float64[5, queries]: recall, documents permitted, share of the exact best
+        facts: {setting: float64[5, queries]}, of recall, documents permitted, share of the exact best
             permitted, 1 for a short answer, vectors compared.
-        lost: float64[settings, judged queries]: nDCG of the exact answer minus that of the answer.
-        milliseconds: by setting, times of queries.
+        lost: float64[settings, judged queries], the measure of the exact answer minus that of the search.
+        milliseconds: times of queries, for each setting.
         """
         recalls = np.array([rows[0] for rows in facts.values()])
         known = mean_bounds([recalls], unit=np.ones(len(facts), np.bool_))
@@ -195,7 +195,7 @@ class FilteredSearch:
 
     @property
     def setting(self) -> str:
-        """The setting in words."""
+        """The setting in words, such as "effort 64, overfetch 4"; "" for the system's own."""
         parts = [f"effort {self.effort:,}"] if self.effort else []
         return ", ".join([*parts, *([f"overfetch {self.overfetch:,}"] if self.applied == "after" else [])])
 

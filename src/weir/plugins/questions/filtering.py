@@ -1,4 +1,4 @@
-"""Studies of filtered vector search in Python: `weir.filters`."""
+"""`weir.filters`: studies of filtered vector search."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def filters(
     results: str | Path | None = None,
     progress: Watch | None = None,
 ) -> ResultSet[FilterStudy]:
-    """Return the recall that filters cost a vector search, applied during or after it: `weir study filters`.
+    """Return the recall that filters cost a vector search, applied during or after it (`weir study filters`).
 
     Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
     systems.
@@ -201,7 +201,8 @@ def _prepared(
     rules: FilterRules,
     context: Context,
 ) -> tuple[_Vectors, _Asker]:
-    """Return the vectors of the exact answers and the searches to study; raises BadValue if they cannot be compared."""
+    """Return the vectors of the exact answers and the searches to study; raises BadValue if they cannot be
+    compared."""
     reference: Any = shelf.index(exact, dataset.corpus, context)
     vectors = _Vectors(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)

@@ -1,4 +1,4 @@
-"""The fitness of queries and judgments to show a change of systems, with reasons if not: `weir audit --fit`."""
+"""Whether queries and judgments can show a change of systems, with reasons if not (`weir audit --fit`)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """The fitness of queries and judgments to show a change of systems, with the reasons if not."""
+    """Whether queries and judgments can show a change of systems, with the reasons if not."""
 
     subject: str
     change: float
@@ -212,11 +212,11 @@ def _middle_pair(
 
 
 def power_at_ceiling(gaps: Float64) -> float:
-    """Return the probability that a perfect system would be found better than this one, in new queries like
-    these.
+    """Return the probability that new queries like these would show a perfect system to be better than this
+    one.
 
-    gaps: float64[queries], gain of the best possible ranking over the system's; NaN if the measure is
-        undefined.
+    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined. 0
+        without any.
     """
     # All differences have one sign, so that the test of all signs finds them from FEWEST_SIGNS on, whatever their size.
     known = gaps[~np.isnan(gaps)]
@@ -229,9 +229,9 @@ def power_at_ceiling(gaps: Float64) -> float:
 
 
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
-    """Return True if a system is too near to the best possible mean (the ceiling) to show the change.
+    """Return True if a mean is too near to the ceiling, the best possible mean, to show the change.
 
-    So it is if a perfect system would not be found better, or the change is over half of the distance to the
+    That is if a perfect system would not be found better, or the change is over half of the way to the
     ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
@@ -282,7 +282,7 @@ def _measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[Syste
         yield Fault(
             "few queries",
             f"{counted(first.queries, 'query shows', 'queries show')} {shown} of {first.measure}{between} with a "
-            f"probability of {percent(POWER, 0)}; one of {first.change:g} takes {takes} queries",
+            f"probability of {percent(POWER, 0)} by one test; one of {first.change:g} takes {takes} queries",
             remedy or "add queries, or decide on larger changes",
         )
 
@@ -304,11 +304,11 @@ def fitness(
     collection: Places = None,
     progress: Asked | None = None,
 ) -> ResultSet[Fitness]:
-    """Return whether queries and judgments can show a change of systems, with reasons if not: `weir audit
-    --fit`.
+    """Return whether queries and judgments can show a change of systems, with reasons if not (`weir audit
+    --fit`).
 
-    Raises BadValue for a change that is no number above 0, targets without judgments, and rankings of a
-    single system without documents to run other systems on. Raises the WeirErrors of reading and running.
+    Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
+    documents to run others on; also the WeirErrors of reading and running.
 
     targets: a collection, a results folder, or judgments and run files.
     change: difference of means to be shown.
@@ -357,11 +357,11 @@ def fitness(
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
-    """Return whether queries and judgments can show a change, measured on the subject's rankings.
-
-    Raises BadValue without judgments, and for a measure without a direction.
+    """Return whether queries and judgments can show a change, by the subject's rankings.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
+
+    Raises BadValue without judgments, and for a measure without a direction.
     """
     return _fitness(subject, _Wanted(change, _parsed(measures), (), None, False, (), None, lambda *_: None))
 

@@ -1,4 +1,4 @@
-"""Relevant documents followed through the stages of a system, to see where they are lost."""
+"""Follow relevant documents through the stages of a system, to see where they are lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel. Raises BadValue for numbers below 1 and for a measure where more is not better."""
+    """Settings of a funnel; raises BadValue for numbers below 1, and a measure of which more is not better."""
 
     k: int = 10
     """Number of documents of a final answer."""
@@ -165,12 +165,12 @@ class Funnel:
 
     @property
     def whole(self) -> tuple[FunnelStage, ...]:
-        """The stages that every document passes, outside fused systems; all stages if there are none such."""
+        """The stages that every document passes, outside fused systems; all stages if there are no others."""
         return tuple(one for one in self.stages if not one.branch) or self.stages
 
     @property
     def worst(self) -> FunnelStage:
-        """The stage outside fused systems that loses most, of equal stages the first."""
+        """The stage outside fused systems that loses most; the first of equal ones."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -180,13 +180,13 @@ def funnel_of(
     rules: FunnelRules | None = None,
     texts: tuple[Corpus | None, Queries | None] = (None, None),
 ) -> Funnel:
-    """Return the number of relevant documents after each stage, and the documents that it loses.
+    """Return the relevant documents left after each stage, and those that it loses.
 
-    A document is lost at the first stage after which no stage has it. A document lost by a chunker stays
-    lost.
+    A document is lost at the first stage after which no stage has it; one lost by a chunker stays lost.
 
     stages: first to last.
-    texts: of documents and queries, to show the first words of both for lost documents.
+    texts: documents and queries, to show the first words of lost documents and their queries.
+
     Raises BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()
@@ -287,8 +287,7 @@ class _Joined:
 
 
 def judged_rows(run: Run, qrels: Qrels) -> Int64:
-    """Return the row of the run that has each judged document of a query, int64[judgments]; -1 if it is not
-    returned."""
+    """Return the row of the run of each judged (query, document), int64[judgments]; -1 if it is not returned."""
     return pair_rows(run, qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc)
 
 
@@ -422,7 +421,7 @@ def _funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple
 
 
 def stages_table(funnel: Funnel) -> Table:
-    """Return a line for each stage of a funnel, stages of fused systems under their number."""
+    """Return a table with a line for each stage, stages of fused systems under their number."""
     fused = any(stage.branch for stage in funnel.stages)
     ruled = any(stage.forbidden is not None for stage in funnel.stages)
     head = ["stage", "relevant left", "share", "95% interval", "lost here", *["only here"] * fused]
@@ -457,7 +456,7 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most and the score of a perfect re-ranker in its place."""
+    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in its place."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

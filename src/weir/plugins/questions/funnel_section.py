@@ -36,7 +36,7 @@ def funnel_section(study: Study) -> Section | None:
     """Return the section on the stages at which composed systems lose relevant documents, on the largest
     collection.
 
-    It is computed from stored rankings; None without such a system or rankings.
+    None without such a system, its stored rankings, or a collection on this machine.
     """
     here = [name for name in study.datasets if name in study.collections]
     if not here:
@@ -67,7 +67,6 @@ def funnel_section(study: Study) -> Section | None:
 
 
 def _telling_first(table: Table) -> Table:
-    """Return a table of stages with the columns first that a narrow screen must not hide."""
     names = list(table.header)
     first = [names.index(name) for name in TELLING if name in names]
     order = [*first, *(n for n in range(len(names)) if n not in first)]
@@ -78,8 +77,8 @@ def _telling_first(table: Table) -> Table:
 def collection_funnels(
     cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
 ) -> tuple[list[Funnel], list[str]]:
-    """Return how a collection's composed systems lose relevant documents, and sentences on systems that
-    cannot be studied.
+    """Return (funnels of a collection's composed systems, sentences on systems that are not followed or not
+    shown).
 
     measure: "" for the usual one.
     """

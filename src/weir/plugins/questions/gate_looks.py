@@ -1,4 +1,4 @@
-"""A gate that is valid at any number of looks, `weir gate --sequential`, and the file of values seen so far."""
+"""A gate that is valid however often one looks (`weir gate --sequential`), and its file of values seen so far."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class SeenCase:
-    """Values of one measure on one dataset, or a group of its queries, collected over all looks so far."""
+    """Values of one measure on a dataset, or a group of its queries, over all looks so far."""
 
     dataset: str
     group: str
@@ -65,10 +65,8 @@ class SeenCase:
 
 @dataclass(frozen=True)
 class SequentialGate:
-    """One measure of a candidate against its baseline, after any number of looks.
-
-    If less is better, "drop" means a rise.
-    """
+    """One measure of a candidate against its baseline, after any number of looks; if less is better, "drop"
+    is a rise."""
 
     dataset: str
     group: str
@@ -133,15 +131,16 @@ def gate_sequentially(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> ResultSet[SequentialGate]:
-    """Return verdicts of a gate that is asked again whenever more queries are scored; they hold however often
-    one looks.
+    """Return verdicts of a gate that is asked again as more queries are scored; they hold however often one
+    looks.
 
-    state: file of the values seen so far, made at the first look; new queries are added.
+    state: file of the values seen so far, made at the first look; new queries are added. A query seen earlier
+        still counts if it is missing now.
 
-    The other arguments as for `weir.gate`. A query seen earlier still counts if it is missing now.
-    Raises BadValue if a value seen at an earlier look has changed, if rules or cases differ from earlier
-    looks, and for measures outside 0..1; FormatError for a file of another kind; and the errors of
-    `weir.gate`.
+    The other arguments are those of `weir.gate`. Raises BadValue if a value seen earlier has changed, if
+    rules or
+    cases differ from earlier looks, and for measures outside 0..1; FormatError for a file of another kind;
+    and the errors of `weir.gate`.
     """
     allowed = gate_rules(max_drop, confidence)
     compared, told = cases_to_gate(
@@ -159,10 +158,11 @@ def gate_sequentially(
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
     """Return the cases after one more look; new queries follow in random order.
 
+    path: the file, named in messages.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, for other cases than before, and for a measure outside 0..1 or
-    without a better direction.
+    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1 or without a
+    direction.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:
@@ -221,14 +221,15 @@ def _rules(rules: GateRules) -> dict[str, object]:
 
 
 def seen_rules(fields: Mapping[str, Any]) -> GateRules:
-    """Return the rules in the fields of a file of values seen so far; raises KeyError and TypeError for another one."""
+    """Return the rules in the fields of a file of values seen so far; raises KeyError or TypeError for
+    another file."""
     return GateRules(**{name: fields["rules"][name] for name in _rules(GateRules())})
 
 
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
     """Return the cases that earlier looks stored, [] if there is no file.
 
-    Raises FormatError for a file of another kind, BadValue for a file of other rules.
+    Raises FormatError for a file of another kind, BadValue for one with other rules.
     """
     if not path.exists():
         return []
@@ -271,9 +272,11 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
     """Return a gate for each case.
 
-    It passes once the e-value against a drop larger than allowed has reached E = 1 / (1 - confidence). It
-    fails once the mean has dropped by more than allowed and the e-value against no drop has reached E times
-    the number of cases. The first of both decides.
+    With E = 1 / (1 - confidence), it passes once the e-value against a drop larger than allowed reaches E. It
+    fails
+    once the mean has dropped by more than allowed and the e-value against no drop reaches E times the number
+    of
+    cases. The first of both decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

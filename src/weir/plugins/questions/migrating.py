@@ -1,4 +1,4 @@
-"""The function `weir.migrate`: an old and a new system, compared without judgments."""
+"""`weir.migrate`: an old and a new system, compared without judgments."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def migrate(
     by: object = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Migration]:
-    """Return what changes from an old to a new system, without judgments, and a verdict by few labels: `weir
-    study migrate`.
+    """Return the changes from an old to a new system, without judgments, and a verdict by few labels (`weir
+    study migrate`).
 
     Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
 
@@ -140,7 +140,7 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
 
 
 def labels_of(sources: Sequence[object]) -> Qrels | None:
-    """Return the labels of several sources, for each pair the first one found; None without sources."""
+    """Return the labels of several sources, a pair's first label; None without sources."""
     merged: Qrels | None = None
     for source in sources:
         labels = labels_from(labels_given(source))

@@ -1,8 +1,8 @@
-"""An old and a new system, compared without judgments, and decided between by few labels.
+"""Compare an old and a new system without judgments, and decide between them by few labels.
 
-Only documents with different ranks in both systems can change their difference; they are drawn one by one,
-likelier the larger their possible effect. After every label, a confidence sequence tells whether the
-difference over these queries is settled.
+Only documents with different ranks can change their difference; they are drawn for labels, likelier the
+larger
+their effect, until a confidence sequence settles the difference over these queries.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Verdict: TypeAlias = Literal["better", "worse", "equal", "undecided"]
 @named_arguments
 @dataclass(frozen=True)
 class MigrationRules:
-    """Settings of a comparison of two systems in which few documents, drawn one by one, are labelled.
+    """Settings of a comparison of two systems by few labels.
 
-    Raises BadValue for numbers out of range, and for a measure that is no sum over the first k documents
+    Raises BadValue for numbers out of range, and a measure that is no sum over the first k documents
     (DECOMPOSABLE).
     """
 
@@ -224,13 +224,13 @@ class ContestedPairs:
         return len(self.query)
 
     def labels(self, qrels: Qrels, rel: float) -> Float64:
-        """Return 1 for a relevant pair, 0 for one judged otherwise, NaN for an unjudged pair, float64[pairs]."""
+        """Return each pair's label, float64[pairs]: 1 relevant, 0 judged otherwise, NaN unjudged."""
         row = pair_rows(qrels, self.queries, self.docs, self.query, self.doc)
         return np.where(row >= 0, np.append(qrels.grade, 0)[row] >= rel, np.nan)
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the documents with different weights in the two rankings, in random order."""
+    """Return the documents with different weights in the two rankings, in the random order to label them."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -251,11 +251,7 @@ def _contested(first: _FirstDocuments, rules: MigrationRules) -> ContestedPairs:
 
 
 def _rank_weights(measure: Measure) -> Float64:
-    """Return the weight that a measure gives to a relevant document at each rank, float64[k + 1]; 0 at rank
-    0.
-
-    The measure must be a sum over documents.
-    """
+    """Return a measure's weight of a relevant document at each rank, float64[k + 1]; 0 at rank 0 (not returned)."""
     k = measure.cutoff or 1
     rank, zeros = np.arange(1, k + 1, dtype=np.int32), np.zeros(k, np.int32)
     each, ptr, ones = np.arange(k, dtype=np.int32), np.arange(k + 1, dtype=np.int64), np.ones(k)
@@ -300,7 +296,8 @@ class LabelVerdict:
 def label_verdict(
     pairs: ContestedPairs, relevant: Float64, queries: int, level: float = LEVEL
 ) -> LabelVerdict:
-    """Return the verdict of the labels so far, valid at any number of looks.
+    """Return the verdict of the labels so far, valid at any number of looks; labels after a missing one do
+    not count.
 
     relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label.
     """
@@ -333,7 +330,7 @@ def label_verdict(
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """The sum of a finite population, estimated by draws without replacement with unequal probabilities."""
+    """The sum of a finite population, estimated by unequal-probability draws without replacement."""
 
     sums: Float64
     """float64[draws + 1]: sum of the labelled gains before each draw, and after the last."""
@@ -359,10 +356,9 @@ class _Draws:
         )
 
     def wealth(self, total: float, sign: int) -> Float64:
-        """Return after each draw the logarithm of the largest e-value so far against a claim on the sum,
-        float64[draws].
+        """Return the logarithm of the largest e-value so far against a claim on the sum, float64[draws].
 
-        sign: the claim is that the sum is at most `total`, or for -1 at least.
+        sign: 1 claims that the sum is at most `total`, -1 at least.
         """
         if not len(self.rest):
             return self.rest
@@ -371,12 +367,12 @@ class _Draws:
         return np.maximum.accumulate(np.log(e_values(np.clip(scaled, -1.0, 1.0))))
 
     def certain(self) -> NDArray[np.bool_]:
-        """Return True for draws after which no label can change the sign of the summed difference, bool[draws]."""
+        """Return True for each draw after which no label can change the sign of the sum, bool[draws]."""
         sums, above, below = self.sums[1:], self.above[1:], self.below[1:]
         return (sums + below > TOLERANCE) | (sums + above < -TOLERANCE)
 
     def bounds(self, threshold: float) -> tuple[float, float]:
-        """Return the smallest and largest sum that the e-values do not exclude after the last draw.
+        """Return the (smallest, largest) sum that the e-values do not exclude after the last draw.
 
         threshold: logarithm of the e-value that excludes a sum.
         """
@@ -408,7 +404,7 @@ THRESHOLD_RESAMPLES = 500
 
 @dataclass(frozen=True)
 class MappedThreshold:
-    """A threshold of the old system's scores, and the threshold that as many documents of the new system reach."""
+    """A threshold of the old system's scores, and the one that as many documents of the new system reach."""
 
     old: float
     new: float
@@ -424,7 +420,10 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the threshold of the new scores that as many documents reach as reach the old threshold."""
+    """Return the threshold of the new scores that as many documents reach as reach the old threshold.
+
+    NaN, with a reason, if all documents or none reach the old one.
+    """
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
     reach = int(before.sum())
@@ -493,11 +492,11 @@ def migration_of(
     groups: QueryGroups | None = None,
     thresholds: Sequence[float] = (),
 ) -> Migration:
-    """Return what changes from the old ranking to the new one, and the verdict of the labels.
+    """Return the changes from the old ranking to the new one, and the verdict of the labels.
 
-    thresholds: scores of the old system.
     labels: labels of any documents; they count in the random order.
-    queries: texts of the queries, to group them by length.
+    queries: texts of the queries, which are grouped by length without `groups`.
+    thresholds: scores of the old system.
 
     Raises BadValue if the runs have no query in common.
     """

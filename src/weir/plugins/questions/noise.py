@@ -1,4 +1,4 @@
-"""How far scores move without a change: in repeated runs of one system, or with other judges of the same queries."""
+"""How far scores move without a change: in repeated runs of one system, or with other judges."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class VarianceComponent:
 def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
     """Return the variance components of values measured once for each combination of factors.
 
-    values: float64[runs, judges, queries], the score of a query in each run of a system by each judge's labels. A
-        factor of length 1 has no component of its own.
+    values: float64[runs, judges, queries], the score of each query in each run by each judge's labels. A
+        factor of length 1 has no component.
 
-    Raises BadValue for fewer than two of every factor, and for values that are not finite.
+    Raises BadValue for no factor of length 2 or more, and for values that are not finite.
     """
     # Random effects, all crossed, one value in each cell. The expected mean square of a set of factors is the sum of
     # the components of the sets that hold it, each times the number of values that share its levels; solved by
@@ -113,8 +113,7 @@ def system_noise(
 
     labels: judgments of the queries; the first count, others of the same queries add the judge as a factor.
 
-    Raises BadValue for fewer rankings than FEWEST_REPEATS, and for fewer than two queries with a value in
-    every run.
+    Raises BadValue for fewer than 5 runs, and fewer than two queries with a value in every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(

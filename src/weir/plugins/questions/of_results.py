@@ -1,4 +1,4 @@
-"""The questions that a results folder alone answers of a collection, for a page and a report."""
+"""The questions that a results folder alone answers, for a page and a report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A collection of a results folder, the subject of questions."""
+    """A collection of a results folder, about which questions are asked."""
 
     root: Path
     """The results folder."""
@@ -72,13 +72,13 @@ class Held:
         return self.dataset
 
     def need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one system is compared."""
+        """Return the old and the new system; raises BadValue for a single one."""
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
     def need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue if only one is compared, or nothing is judged."""
+        """Return the old and the new system; raises BadValue for a single one, or without judgments."""
         if not self.measure:
             raise BadValue("nothing is judged yet")
         return self.need_two()
@@ -86,7 +86,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a results folder, a function that answers it, and a command that answers it in more detail."""
+    """A question about a results folder, the function that answers it, and a command that tells more."""
 
     name: str
     title: str
@@ -104,7 +104,7 @@ class Question:
 
     @property
     def only_stored(self) -> bool:
-        """True if a report has its answer only if it is stored: its verdicts say already which system is better."""
+        """True if a report shows its answer only if it is stored."""
         return self.amount == "max_drop"
 
 
@@ -321,7 +321,7 @@ QUESTIONS: Sequence[Question] = (
 
 
 def open_section(study: Study) -> Section | None:
-    """Return what a results folder says of the questions, on the largest collection; None without an answer.
+    """Return the answers of a results folder on its largest collection, as a section; None without any.
 
     The old system is the baseline, the new one the best of the others.
     """
@@ -365,10 +365,12 @@ def open_section(study: Study) -> Section | None:
 
 
 def stored_answers(root: Path, question: Question, collection: str) -> list[tuple[str, ResultSet[Any]]]:
-    """Return (file, results) of each JSON file in a results folder with an answer about a collection.
+    """Return (file name, results) of each JSON file in a results folder that answers a question about a
+    collection.
 
-    A file is one of `ResultSet.save`, the lines of a command's --json, or the values of `weir gate
-    --sequential`. Warns (LossWarning) of files that are no JSON.
+    Files are those of `ResultSet.save`, of a command's --json, or of `weir gate --sequential`; others are
+    passed over. Warns
+    (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

@@ -1,4 +1,4 @@
-"""Faults of judgments, rankings and classes of queries that keep them from measuring what they claim."""
+"""Faults of judgments, rankings and query classes that keep them from measuring what they claim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from weir.stats.sequential import by_lot
 
 @dataclass(frozen=True)
 class Fault:
-    """A reason why a set of queries and judgments is unfit to measure."""
+    """A reason why queries and judgments are unfit to measure."""
 
     kind: str
     """few queries, equal systems, saturated, noisy, chosen by a system, not in the index, other documents, or
@@ -57,9 +57,9 @@ FIRST_EXCESS = 0.2
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault if the relevant documents are the first documents of one system, and of no other.
+    """Yield a fault for a system whose first documents are the relevant ones, as no other system's are.
 
-    Relevant documents that were found independently of a ranking thin out with depth instead.
+    Relevant documents found independently of a ranking would thin out with depth.
     """
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
@@ -96,7 +96,7 @@ PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
 
 
 def absent_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault if the collection lacks relevant documents."""
+    """Yield a fault if the collection lacks relevant documents; none without documents or judgments."""
     if subject.corpus is None or subject.qrels is None:
         return
     absent = dangling(subject.qrels, subject.corpus.ids)
@@ -112,7 +112,7 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} of PROBES relevant documents drawn at random."""
+    """Return {document: first words of its text} for up to 100 random relevant documents of the collection."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)
@@ -127,9 +127,10 @@ def probes(subject: Subject) -> dict[str, str]:
 
 
 def not_found(system: str, answers: Run, found: Run, qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault if a system finds relevant documents neither by their own words nor for their queries.
+    """Yield a fault if a system finds relevant documents neither by their own words nor for any query.
 
     answers: rankings for the texts of `probes`, each named as its document.
+    found: rankings for the queries.
     """
     tops, returned = answers.to_dict(), {doc for docs in found.to_dict().values() for doc in docs}
     missing = [
@@ -242,7 +243,7 @@ def contradicted_classes(
 ) -> Iterator[Fault]:
     """Yield a fault for each class of queries whose name its queries contradict.
 
-    values: {system: value of each judged query, in order}.
+    values: {system: float64 values of the judged queries, in order}.
     """
     qrels = subject.need_qrels()
     relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))

@@ -1,4 +1,4 @@
-"""Gold passages of documents, and the documents that a chunker loses by cutting them."""
+"""Passages that answer queries, and the documents that a chunker loses by cutting them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GoldSpans:
     stop: Int64
 
     def cut_by(self, chunker: Chunked, corpus: Corpus, queries: Ids) -> DocumentLists:
-        """Return, for each query, the documents in which a chunker cuts every gold passage."""
+        """Return, for each query, the documents in which a chunker cuts every passage."""
         places = cut(corpus, chunker.words, chunker.overlap, chunker.collapse == "first")
         first, last = (np.searchsorted(places.owner, self.doc, side) for side in ("left", "right"))
         whole: dict[tuple[str, int], bool] = {}
@@ -53,10 +53,11 @@ class GoldSpans:
 
 
 def read_spans(path: Path, corpus: Corpus, queries: Queries) -> GoldSpans:
-    """Return the gold passages in a file; raises FormatError, with the line, for a passage that its document
-    lacks, and for an unknown query.
+    """Return the passages in a file of JSON lines; a query is named by identifier or text.
 
-    A query has its identifier or its text. White space within a quoted text may differ from the document's.
+    White space in a quoted text may differ. Raises FormatError, with the line, for a passage that its
+    document
+    lacks, and for an unknown query.
     """
     rows = list(_rows(path, corpus, queries))
     if not rows:

@@ -62,7 +62,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MemoryShelf:
-    """An in-memory store of the indexes and rankings of a system's parts."""
+    """An in-memory store of the indexes and rankings of a system's parts, each computed once."""
 
     searchers: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
@@ -206,8 +206,7 @@ def stages_on(
 ) -> tuple[StageRanking, ...]:
     """Return the stages of a system on a collection in order; the last is the cut at k.
 
-    ask, look: functions that return rankings of the system's parts; `look` goes as deep or deeper, to
-        see what a cut loses.
+    ask, look: return rankings of the system's parts; `look` goes as deep or deeper, to see what a cut loses.
     """
     walk = _Walk(dataset.corpus, dataset.qrels, ask, look, spans)
     drops = dataset.self_match == "drop"
@@ -237,7 +236,7 @@ def funnel(
     results: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Funnel]:
-    """Return at which stages a system loses relevant documents: `weir study funnel`.
+    """Return at which stages a system loses relevant documents (`weir study funnel`).
 
     Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
     systems.
@@ -285,7 +284,7 @@ def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], Non
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function that searches as `ask` does, but at least `depth` documents deep and without warnings."""
+    """Return a function that searches as `ask` does, at least `depth` documents deep and without warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():
@@ -301,8 +300,8 @@ def funnel_of_rankings(
     rules: FunnelRules | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Funnel]:
-    """Return at which stages a pipeline loses relevant documents, given each stage's ranking: `weir study
-    funnel QRELS RUN RUN`.
+    """Return at which stages a pipeline loses relevant documents, by each stage's ranking (`weir study
+    funnel`).
 
     Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
 

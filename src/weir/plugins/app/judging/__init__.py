@@ -1,5 +1,4 @@
 """Judging by people: assignment, answers, and their quality.
 
-Begin with `journal.py`: an SQLite file to which events are only appended. Only `pages.py` and the modules of
-pools know the web.
+Begin with `journal.py`, an SQLite file to which events are only appended. `pages.py` alone knows the web.
 """

@@ -1,4 +1,4 @@
-"""Assignment of pairs to judges, so that each pair gets the requested number of judgments."""
+"""Assign pairs of query and document to judges, until each has the requested judgments."""
 
 from __future__ import annotations
 
@@ -55,49 +55,49 @@ class Plan:
             )
 
     def settings(self) -> dict[str, object]:
-        """Return the plan as a journal stores it."""
+        """Return the settings as a journal stores them."""
         return asdict(self)
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Plan:
-        """Return the plan in a journal's settings; absent settings have their defaults."""
+        """Return the plan in a journal's settings, with defaults for absent ones."""
         known = {one.name: settings[one.name] for one in fields(Plan) if one.name in settings}
         return Plan(**{**known, **({"grades": tuple(known["grades"])} if "grades" in known else {})})
 
     def judges_of(self, query: str) -> int:
-        """Return how many judges each pair of a query gets."""
+        """Return the number of judges for each pair of a query."""
         return self.each + (drawn(self.seed, "overlap", query) < self.overlap)
 
     def seen_again(self, judge: str, pair: Pair) -> bool:
-        """Return True if a judge sees a pair a second time."""
+        """Return True if a judge gets this pair a second time."""
         return drawn(self.seed, "again", judge, *pair) < self.twice
 
     def without_suggestion(self, pair: Pair) -> bool:
-        """Return True if a pair's suggestion is hidden."""
+        """Return True if the model's suggestion for a pair is hidden."""
         return drawn(self.seed, "blind", *pair) < self.blind
 
 
 def drawn(seed: int, *names: str) -> float:
-    """Return a pseudorandom number in [0, 1) that depends only on the seed and the names."""
+    """Return a pseudo-random number in [0, 1) that depends on the seed and the names alone."""
     digest = hashlib.blake2b("\x1f".join((str(seed), *names)).encode("utf-8", "replace"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") / 2.0**64
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The next pair to show to a judge, and the task: judge it first, judge it again, or decide it."""
+    """The next pair to show to a judge, and the task: judge it, judge it again, or decide a disagreement."""
 
     pair: JudgingPair
     task: Task = "judge"
 
     def item(self, judge: str) -> Item:
-        """Return the key under which the journal stores a judge's answer to this turn."""
+        """Return the key under which the journal stores the judge's answer."""
         return judge, self.task, self.pair.query, self.pair.document, ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A snapshot of a pool: answers, and pairs in front of judges."""
+    """A snapshot of a pool: its answers, and the pairs being shown to judges."""
 
     tasks: Tasks
     plan: Plan
@@ -108,7 +108,7 @@ class Table:
 
     @cached_property
     def shown(self) -> dict[str, dict[str, set[str]]]:
-        """{query: {document: judges who have the pair in front of them}}, without expired claims."""
+        """{query: {document: judges who see the pair now}}, without expired claims."""
         found: dict[str, dict[str, set[str]]] = {}
         for (judge, task, query, document, _), since in self.claims.items():
             if task == "judge" and self.now - since < CLAIM_SECONDS:
@@ -116,9 +116,9 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {what a judge has been shown and not answered: when}.
+        """Return {item: time of showing} of everything that a judge sees and has not answered.
 
-        The latest is shown first: an undo shows its item again, so that the next answer is about it.
+        After an undo, the latest item is shown first, so that the next answer is about it.
         """
         return {
             item: since
@@ -144,7 +144,7 @@ class Table:
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a judge may take a pair: the judge has not seen it and it lacks judgments."""
+        """Return True if a judge may take a pair: not seen by this judge, and short of judgments."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -162,7 +162,7 @@ class Table:
         )
 
     def is_full(self, query: str) -> bool:
-        """Return True if every pair of a query has its judgments."""
+        """Return True if every pair of a query has all its judgments."""
         need = self.plan.judges_of(query)
         levels = self.standing.levels.get(query, Counter())
         return sum(count for level, count in levels.items() if level >= need) == len(
@@ -170,17 +170,17 @@ class Table:
         )
 
     def met(self, judge: str) -> Counter[str]:
-        """Return {other judge: number of queries that both have begun}."""
+        """Return {judge: number of queries begun by both}, for all judges who share a query with this one."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
 
 def next_turn(table: Table, judge: str) -> Turn | None:
-    """Return the next pair of a judge; None if nothing is left.
+    """Return a judge's next pair; None if nothing is left.
 
-    First come pairs already shown to the judge, the latest first, then other pairs of queries that the judge
-    has begun, pairs to see again, and a new query: of the first queries that need a judge, the query whose
-    judges share the fewest queries with this judge. Pairs that others left and deferred pairs come last.
+    Pairs being shown come first, then the queries that the judge has begun, second judgments, and a new
+    query: the
+    one whose judges share the fewest queries with this judge. Pairs left or deferred come last.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -242,7 +242,7 @@ def _again(table: Table, judge: str, after: int) -> Iterator[Turn]:
 
 
 def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
-    """Return the pairs of a query that a judge has judged or may judge, in order."""
+    """Return the pairs of a query that a judge has judged or may judge, in the pool's order."""
     mine = table.shown.get(query, {})
     return [
         Turn(pair)
@@ -257,7 +257,7 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return the pairs without a majority for a grade, and without a decision, each with its judgments."""
+    """Return (pair, its judgments) of each pair without a majority for a grade and without a decision, in order."""
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []
     for names, of_pair in table.standing.judged.items():
@@ -271,10 +271,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return a disagreement that a judge may decide, for which no other judge is deciding; None if there is none.
-
-    A judge decides no pair that they graded.
-    """
+    """Return a disagreement that a judge may decide: not graded by them, and not before another judge; None
+    for none."""
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()
@@ -294,7 +292,7 @@ def next_decision(table: Table, judge: str) -> Turn | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """A judge's progress, and the estimated time left."""
+    """A judge's progress, with the estimated time left."""
 
     done: int
     """Answers in force."""
@@ -312,7 +310,7 @@ class Progress:
 
 
 def progress(table: Table, judge: str) -> Progress:
-    """Return a judge's progress."""
+    """Return a judge's counts of done, open and deferred pairs, and the time that an answer takes."""
     standing, plan = table.standing, table.plan
     missing = possible = 0
     for query, pairs in table.tasks.of_query.items():

@@ -1,4 +1,4 @@
-"""Judgments of people as files: judgments in any format, the filled sheet, every label with its origin, examples."""
+"""People's judgments as files: in any format, as a filled sheet, with origins, as examples of a prompt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of all files that a pool exports; a golden set's queries and collection file name each other."""
+    """Return the names of all files that a pool exports."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 

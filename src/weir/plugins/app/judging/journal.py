@@ -1,5 +1,4 @@
-"""The journal of judgments: an SQLite file to which events are only appended, and the labels that follow from
-them."""
+"""The journal of judgments: an SQLite file of appended events, and the labels that follow from them."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of a journal by a judge, such as a grade, a preference, a note, or an undo."""
+    """An entry by a judge, such as a grade, a preference, a note, or an undo."""
 
     judge: str
     """The judge whose label it sets."""
@@ -150,7 +149,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes that hold after the events so far; `apply` updates both."""
+    """The labels and notes that hold after the events so far."""
 
     last: int = 0
     """Number of the last event."""
@@ -174,7 +173,7 @@ class Standing:
     """All events by number."""
 
     def apply(self, event: Event) -> None:
-        """Update the labels and notes by the next event."""
+        """Update labels and notes by the next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -220,7 +219,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a judge's label of a pair; None without one, or if it was taken back."""
+        """Return the event that sets a judge's label; None without one, or if it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
@@ -230,7 +229,7 @@ class Standing:
         return events[-1].text if events else ""
 
     def current(self, task: Task | None = None) -> list[Event]:
-        """Return the events that are not undone or replaced, of all tasks or of one, in order."""
+        """Return the events in force, of one task or all, in order; notes are left out."""
         found = (
             event
             for of_judge in self.of_judge.values()
@@ -241,13 +240,13 @@ class Standing:
 
 
 def seats(of_pair: Mapping[str, Event]) -> int:
-    """Return the number of judges who have graded or deferred a pair."""
+    """Return the number of judges who have graded or deferred a pair; "cannot tell" does not count."""
     return sum(event.kind != "unable" for event in of_pair.values())
 
 
 @dataclass(eq=False)
 class Journal:
-    """An open journal, safe for threads and for other processes that write to it."""
+    """An open journal, safe for threads and for other processes."""
 
     path: Path
     _connection: sqlite3.Connection
@@ -256,10 +255,7 @@ class Journal:
 
     @staticmethod
     def open(path: Path) -> Journal:
-        """Return the journal at a path, which is created if it is missing.
-
-        Raises StoreError for another file or version.
-        """
+        """Return the journal at a path, created if missing; raises StoreError for another file or version."""
         with _storing(path):
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -292,16 +288,16 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current state, including events of other processes."""
+        """Yield the current labels, including other processes' events."""
         with self._lock:
             self._catch_up()
             yield self._standing
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended in the block are stored all or none when it ends.
+        """Yield the current labels; events appended within are stored together at the end, or none of them.
 
-        A block within another is part of it.
+        A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
         with self._lock:
             if self._connection.in_transaction:
@@ -321,10 +317,8 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events, in one transaction, and return them as stored.
-
-        An event whose key is already stored is not stored again.
-        """
+        """Store events in one transaction and return them as stored; an event whose key is stored already is
+        not repeated."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 
@@ -350,9 +344,9 @@ class Journal:
             self._standing.apply(_event(row))
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event that is not undone, and return it; None without one.
+        """Undo a judge's last event and return it; None if there is none.
 
-        key: identifies the request, so that it counts once.
+        key: identifies the request: sent twice, it counts once.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -367,22 +361,19 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that pairs are being shown to their judges.
-
-        since: seconds since 1970; None is now.
-        """
+        """Record that items are being shown to their judges, now or at `since` (seconds since 1970)."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]
             self._connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def claims(self) -> dict[Item, float]:
-        """Return {pair being shown to a judge: when it was shown, in seconds since 1970}."""
+        """Return {item: time of showing, in seconds since 1970}, also for answered ones."""
         with self._lock, _storing(self.path):
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: its final grade} of the documents that people graded for a query."""
+        """Return {document: settled grade} of the documents that people graded for a query."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
@@ -394,13 +385,13 @@ class Journal:
         return int(count)
 
     def settings(self) -> dict[str, Any]:
-        """Return the stored settings of the pool's judging, by name."""
+        """Return the stored settings by name."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT name, value FROM settings").fetchall()
         return {name: json.loads(value) for name, value in rows}
 
     def declare(self, settings: Mapping[str, object]) -> None:
-        """Store settings by name, replacing earlier values."""
+        """Store settings by name, in place of earlier values."""
         with self.writing(), _storing(self.path):
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)

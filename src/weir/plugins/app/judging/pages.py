@@ -282,10 +282,7 @@ def _query_page(visit: Visit) -> QueryPage:
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return the list of a pool's queries with a judge's progress.
-
-    Raises BadValue for a visitor without a name.
-    """
+    """Return a pool's queries with a judge's progress; raises BadValue for a visitor without a name."""
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
@@ -346,10 +343,7 @@ def _documents(
 
 
 def answer(visit: Visit) -> Redirect:
-    """Store an answer, and return a redirect to the next pair or back to the list.
-
-    Raises BadValue for an incomplete answer.
-    """
+    """Store an answer and redirect to the next pair or the list; raises BadValue for an incomplete answer."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
     kind, key = given.get("kind", "graded"), given.get("key", "")
@@ -370,10 +364,7 @@ def answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a preference, and return a redirect to the next comparison.
-
-    Raises BadValue for an incomplete answer.
-    """
+    """Store a preference and redirect to the next comparison; raises BadValue for an incomplete answer."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -384,7 +375,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer, and return a redirect to the page that begins with its pair."""
+    """Undo the judge's last answer and redirect to its pair; without one, to the page before."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -550,7 +541,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools, or redirect to the only one."""
+    """Return the list of open pools; of a single pool redirect to its page."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -600,7 +591,7 @@ def _progress_page(visit: Visit) -> SupervisorPage:
 
 
 def set_plan(visit: Visit) -> Redirect:
-    """Change the settings of a pool's judging, and return a redirect; raises BadValue for values out of range."""
+    """Change a pool's settings and redirect to its progress; raises BadValue for values out of range."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):
@@ -768,7 +759,7 @@ def _verdicts(changes: Changes | None) -> str:
 
 
 def download(visit: Visit) -> Download:
-    """Return one of `files_of`; raises UnknownName for another file."""
+    """Return a file that the pool exports; raises UnknownName for another."""
     room = _room_of(visit)
     found = {_without_json(name): name for name in files_of(room)}
     if visit.names["file"] not in found:
@@ -797,10 +788,10 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query with documents of a page to the pool of its collection, and return a redirect to judging it.
+    """Add a query and documents to a pool of its collection, and redirect to judging it; a typed one to the
+    golden set.
 
-    A typed query goes to the golden set. Raises BadValue if documents are no list or texts are not on this
-    machine.
+    Raises BadValue if texts are not on this machine or no documents are given.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -1,4 +1,4 @@
-"""Comparisons of two documents, or of two whole rankings, for a query, side by side."""
+"""Comparisons of two documents, or of two rankings, for a query."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ class Comparison:
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
-        """Return the document or system that a judge sees on the left, drawn at random."""
+        """Return the document or system that a judge sees on the left, drawn by the seed."""
         return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
 
 
 def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
-    """Return `each` pairs of documents of every query, drawn from its pool; raises BadValue if there are none."""
+    """Return up to `each` random pairs of documents for every query of a pool.
+
+    Raises BadValue if no query has two documents.
+    """
     found: list[Comparison] = []
     for query, pairs in tasks.of_query.items():
         names = sorted(one.document for one in pairs)
@@ -53,8 +56,10 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 
 
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
-    """Return comparisons of two systems on queries with different first k documents, in random order; raises
-    BadValue without any."""
+    """Return comparisons of two systems, for queries whose first k documents differ, in random order.
+
+    Raises BadValue if no query's differ.
+    """
     (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
     rankings = [
         {query: tuple(list(found)[:k]) for query, found in one.top(k).to_dict().items()}
@@ -77,10 +82,8 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison; None without any.
-
-    The comparison shown last comes first, then comparisons that lack judges, then deferred ones.
-    """
+    """Return a judge's next comparison: the one shown last, then one that lacks judges, then a deferred one;
+    else None."""
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

@@ -1,4 +1,4 @@
-"""A pool open for judging: its pairs, its journal, and all actions of people."""
+"""A pool open for judging: its pairs, its journal, and everything that people do with it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ChangedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Scores of systems before and after the judgments of a pool."""
+    """Scores of systems before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
@@ -142,12 +142,12 @@ class Room:
         collection: Subject | None = None,
         suggestions: Qrels | None = None,
     ) -> Room:
-        """Return an opened folder of `weir labels pool`; its journal is created the first time.
+        """Return an opened folder of `weir labels pool`; its journal is created if missing.
 
         collection: where the texts are; None takes the texts on the sheet.
         suggestions: a model's labels to suggest.
 
-        Raises BadValue without pairs.
+        Raises BadValue without pairs to judge.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
@@ -158,7 +158,7 @@ class Room:
         return Plan.of({**scale, **self.journal.settings()})
 
     def set_plan(self, plan: Plan) -> None:
-        """Store other settings of the judging; raises BadValue for a scale that lacks a grade already given."""
+        """Store other settings; raises BadValue for a scale without a grade that was given already."""
         with self.journal.writing() as standing:
             given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
             lost = sorted(given - set(map(float, plan.grades)))
@@ -168,21 +168,23 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the current answers and the pairs being shown; nothing changes within the block."""
+        """Yield the answers and the pairs being shown; with `write`, nothing changes within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def snapshot(self) -> Table:
-        """Return the current answers and the pairs being shown, as a copy."""
+        """Return a copy of the answers and the pairs being shown."""
         standing = Standing()
         for event in self.journal.events():
             standing.apply(event)
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None if that cannot be said.
+        """Return which system is best by the judged queries; None for fewer than two systems, no judged
+        query, or an
+        unknown origin of the pool.
 
-        fresh: False returns an earlier decision on as many queries, although grades may have changed.
+        fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
         about = about_sheet(self.folder / SHEET)
         if not about.get("targets") or len(self.tasks.systems) < 2:
@@ -201,7 +203,7 @@ class Room:
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
         """Return the pair that a judge is to grade, and record that it is shown; None if nothing is left.
 
-        deciding: return a pair to decide, on which judges disagree, instead.
+        deciding: return a pair on which judges disagree instead.
         """
         with self.table() as table:
             turn = next_decision(table, judge) if deciding else next_turn(table, judge)
@@ -214,7 +216,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge; they count as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; open ones now count as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -226,7 +228,7 @@ class Room:
             return turns
 
     def pair(self, number: str) -> JudgingPair:
-        """Return the pair of this number; raises UnknownName."""
+        """Return the pair of this number; raises UnknownName, also for a removed query."""
         if not number.isdecimal() or int(number) >= len(self.tasks.pairs):
             raise UnknownName("pair of this pool", number, [])
         pair = self.tasks.pairs[int(number)]
@@ -235,7 +237,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return a query's text; its identifier if the text is unknown."""
+        """Return a query's text, or its identifier if the text is unknown."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -301,7 +303,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event and show its pair again; return the event, None without one."""
+        """Undo a judge's last event and show its pair again; return the event, None if there is none."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":
@@ -311,7 +313,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons added to this pool."""
+        """Return the comparisons added to this pool, by number."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
@@ -319,7 +321,7 @@ class Room:
         ]
 
     def compare(self, comparisons: Sequence[Comparison]) -> None:
-        """Add comparisons to the pool."""
+        """Add comparisons that the pool lacks."""
         with self.journal.writing():
             before = self.comparisons()
             there = {(one.task, one.query, one.first, one.second) for one in before}
@@ -328,7 +330,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return a judge's current comparison, which counts as shown; None if nothing is left."""
+        """Return a judge's next comparison and record that it is shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -336,7 +338,11 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the right."""
+        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the
+        right, 0 for neither.
+
+        Raises UnknownName for an unknown comparison, BadValue for another grade.
+        """
         with self.table(write=True) as table:
             found = self.comparisons()
             if not number.isdecimal() or int(number) >= len(found):
@@ -364,7 +370,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back labels that still hold, and return their number."""
+        """Take back the labels that still hold, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -380,7 +386,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of labels that were taken back and not put back, the latest first."""
+        """Return the groups of labels taken back and not put back, the latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():
@@ -389,7 +395,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back the labels that were taken back together with the event of this number; return their number.
+        """Put back a group of labels taken back, and return their number; raises UnknownName.
 
         A label that its judge has given again keeps the new value.
         """
@@ -412,7 +418,7 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query of a golden set and take its labels back; return their number.
+        """Remove a query and take its labels back; return their number; raises UnknownName.
 
         The same text typed again, or its labels put back, restores the query.
         """
@@ -425,7 +431,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore removed queries."""
+        """Restore removed queries; others stay as they are."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 
@@ -444,13 +450,15 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool, which replace its results' judgments, together with the others."""
+        """Return the judgments of the pool's results, with people's new ones in place of the old.
+
+        Raises FormatError without new ones.
+        """
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
-        """Return systems' scores, shares of unjudged documents and verdicts before and after the pool's
-        judgments.
+        """Return scores, shares of unjudged documents and verdicts before and after the pool's judgments.
 
         subject: other rankings and judgments than those from which the pool was made.
 

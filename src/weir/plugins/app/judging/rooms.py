@@ -1,6 +1,6 @@
-"""The open pools of a server: a single pool, or the pools beside a results folder.
+"""The open pools of a server: one folder's, or those beside a results folder.
 
-Beside a results folder are pools of lists of queries (`<collection>-1`, ...), of single queries
+Beside a results folder lie pools of query lists (`<collection>-1`, ...), of single queries
 (`<collection>-queries`), and of typed queries (`golden-<collection>`).
 """
 
@@ -51,10 +51,10 @@ class Rooms:
     ) -> Rooms:
         """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
 
-        collection: the collection with the texts; None takes the texts on the sheets.
+        collection: where the texts are; None takes the texts on the sheets.
         suggestions: a model's labels to suggest.
 
-        Raises BadValue without pairs.
+        Raises BadValue without pairs to judge.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
@@ -89,12 +89,14 @@ class Rooms:
     def made(
         self, collection: str, systems: Sequence[str], queries: Sequence[str], k: int, again: bool
     ) -> Room:
-        """Make a pool of the first k documents of some systems for some queries; return it opened.
+        """Make a pool of the first k documents of some systems (of none: all) for some queries, and return
+        it.
 
         again: also take documents that are judged already.
 
-        Raises BadValue if there is no folder for pools, without queries, and if nothing is unjudged;
-        UnknownName for a collection, system or query that the results lack.
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for a
+        collection,
+        system or query that the results lack.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -115,7 +117,10 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a collection's query to the pool of single queries; return that pool."""
+        """Add documents of a collection's query to its pool of single queries; return that pool.
+
+        Raises UnknownName for an unknown query, BadValue without a results folder.
+        """
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -126,11 +131,12 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set; return (its pool, the query's
+        """Add a typed query with documents to a collection's golden set; return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder, which names the queries (queries.jsonl there),
-        the documents and the judgments. Raises BadValue without a folder for pools or documents.
+        The golden set is a TOML file beside the pool's folder that names queries, documents and judgments.
+        Raises
+        BadValue without a results folder or for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -150,7 +156,7 @@ class Rooms:
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
         """Return {document: (grade, pool)} of people's judgments for a query.
 
-        query: identifier of a query of the collection; "" for a typed query, which is found by its text.
+        query: identifier; "" for a typed query, which is found by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -166,7 +172,7 @@ class Rooms:
         return found
 
     def judged(self, collection: str) -> tuple[tuple[str, int], ...]:
-        """Return (pool, number of its judgments) of each pool with judgments of a collection's own queries."""
+        """Return (pool, number of judgments) of each pool with judgments of a collection's own queries."""
         found = [
             (room.name, room.journal.settled_pairs())
             for room in self
@@ -175,8 +181,7 @@ class Rooms:
         return tuple(one for one in found if one[1])
 
     def golden_file(self, collection: str) -> str:
-        """Return the path of a collection's golden set from the folder beside the results; "" without a
-        results folder."""
+        """Return a golden set's path, relative to the results folder's parent; "" without a results folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -228,7 +233,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheets in a folder or its subfolders."""
+    """Return the sheet in a folder, else those in its subfolders, by name."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

@@ -1,4 +1,4 @@
-"""Quality of judging: agreement of judges, their speed, drift, and uncritical acceptance of suggestions."""
+"""Quality of judging: agreement, speed, drift, and uncritical acceptance of suggestions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The progress of a pool, with agreement, speed and drift of its judges."""
+    """The progress of a pool, with its judges' agreement, speed and drift."""
 
     pairs: int
     """Pairs of the pool."""
@@ -118,7 +118,7 @@ class Supervision:
 
 
 def supervision(table: Table) -> Supervision:
-    """Return the current state of a pool's judging."""
+    """Return the state of a pool's judging and of each judge, by name."""
     standing, tasks = table.standing, table.tasks
     first = standing.current("judge")
     labels = _qrels_of(first)
@@ -216,10 +216,11 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 
 
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return how a judge's grades drift against other judges' on the same pairs, with a 95% interval.
+    """Return (drift of a judge's grades against others' on the same pairs, low, high of its 95% interval).
 
-    Queries that others graded too are halved by time. The value is the mean difference to others in the later
-    half minus that in the first half; NaN for fewer than `fewest` queries in a half.
+    Queries that others graded too are halved by time; the drift is the mean difference to others in the later
+    half
+    minus the first. NaN for too few queries in a half.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

@@ -1,4 +1,4 @@
-"""The pairs to judge, in order, with texts and guidelines."""
+"""The pairs to judge in order, with texts and guidelines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return a hash of a document's text, 16 letters, the same from a sheet and from the collection."""
+    """Return a hash of a document's text, 16 hex digits, equal for the sheet's and the collection's text."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -105,7 +105,7 @@ class Tasks:
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """The pairs of each query, in order, queries by their first pair."""
+        """The pairs of each query in order, without removed queries; queries by their first pair."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -122,11 +122,11 @@ class Tasks:
         return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
-        """Return a query's text; its identifier if the text is unknown."""
+        """Return a query's text, or its identifier if the text is unknown."""
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
-        """Return True if a label's document has changed its text since."""
+        """Return True if a document's text has changed since it was labelled."""
         pair = self.by_pair.get((label.query, label.document))
         return bool(label.content) and pair is not None and pair.content != label.content
 
@@ -145,12 +145,12 @@ class Tasks:
 
 
 def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
-    """Return the pairs of a folder or sheet of `weir labels pool` that have no grade on the sheet.
+    """Return the pairs without a grade on a folder or sheet of `weir labels pool`.
 
-    Raises FormatError for a malformed sheet, BadValue without pairs.
-
-    collection: collection with the texts and their line breaks; None takes the texts on the sheet.
+    collection: gives texts with their line breaks; None takes the texts on the sheet.
     suggestions: a model's labels to suggest.
+
+    Raises FormatError for a malformed sheet, BadValue without such pairs or for a repeated pair.
     """
     sheet = folder / SHEET if folder.is_dir() else folder
     lines = list(open_sheet(sheet))
@@ -188,17 +188,17 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text without differences of case, blanks and composition of letters."""
+    """Return a query's text without differences of case, blanks and Unicode composition."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return True if two texts are the same query to people."""
+    """Return True if two texts differ in case and blanks at most."""
     return query_key(one) == query_key(other)
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write the queries of a golden set, unless the file has them already."""
+    """Write the queries of a golden set as JSON lines, unless the file has them already."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -225,7 +225,7 @@ def _with_texts(
 
 
 def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
-    """Return {(query, document): grade} of judgments."""
+    """Return {(query, document): grade}."""
     columns = qrels.columns()
     return {
         (query, doc): float(grade)
@@ -234,10 +234,9 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append new ones to an existing pool; a query's documents are in random
-    order.
+    """Write chosen pairs as a pool, or append the new ones to it; a query's documents are in random order.
 
-    origin: more entries of the pool's description, such as `targets` and `collections` of the results.
+    origin: more entries of the pool's description, such as `targets` and `collections`.
 
     Raises BadValue without pairs, and for an identifier with a tab or line end.
     """

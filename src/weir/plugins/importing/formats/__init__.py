@@ -1,1 +1,1 @@
-"""Readers of other tools' formats."""
+"""Readers of other tools' formats: each yields the items of a file."""

@@ -1,4 +1,4 @@
-"""Readers of logs of clicks: tables of counts, searches with clicked results, events of UBI."""
+"""Readers of click logs: tables of counts, searches with clicked results, events of UBI."""
 
 from __future__ import annotations
 
@@ -102,9 +102,10 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield a table with a row for each query, document and perhaps position, or for each impression.
+    """Yield judgments from a table with a row for each query, document and perhaps position, or each
+    impression.
 
-    Steps raise BadValue for a table without clicks or impressions.
+    Raises BadValue, while read, for a table without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -186,7 +187,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield the log format of the clickmodels project: each result of a search is an impression at its place."""
+    """Yield judgments from a log of the clickmodels project: each result of a search is an impression at its
+    place."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:
@@ -224,9 +226,9 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield impressions and clicks by query text, a document once for each search.
+    """Yield judgments from impressions and clicks by query text, a document once for each search.
 
-    Steps raise BadValue without either.
+    Raises BadValue, while read, if either is missing.
     """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:

@@ -1,4 +1,4 @@
-"""Readers of evaluation files of search engines and Quepid, and retrieval spans of traces."""
+"""Readers of evaluation files of search engines and Quepid, and of traces' retrieval spans."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the top of a run, and judgments of the hits that have a rating."""
+    """Yield the top of a run, and judgments of the hits that have a rating; a failed request is refused."""
     details = table_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")
@@ -180,7 +180,7 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings without scores, one run for each search configuration."""
+    """Yield rankings without scores, a run for each search configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {plain_text(one.get('id'))}", one.get("documentIds")
         key = text_key(one.get("searchText")) if isinstance(names, list) else ItemKey()
@@ -273,8 +273,8 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and the judgments of every judge; queries are identified by their text, and a remark counts
-    unrateable pairs."""
+    """Yield queries, identified by their text, and all judges' judgments; unrateable pairs are counted as
+    left out."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
         key, judgments = text_key(pair.get("query_text")), objects(pair, "judgements")
@@ -397,7 +397,7 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval span, and Refused or LeftOut for anything else.
+    """Yield a ranking from each retrieval span; other spans are counted as left out.
 
     A document without an identifier is identified by its text.
     """
@@ -469,7 +469,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span, in order of position; the text (`reference`) identifies a document."""
+    """Yield a ranking for each span, by position; a document without `document_id` is identified by its text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):

@@ -1,4 +1,4 @@
-"""Readers of files of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
+"""Readers of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run. Without identifiers, documents are identified by their
-    texts."""
+    """Yield queries with answers, judgments and a run; without identifiers, texts identify documents."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
@@ -117,8 +116,7 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries and answers; the texts of `context` are relevant, the texts of `retrieval_context` were
-    returned."""
+    """Yield queries with answers; texts of `context` are relevant, those of `retrieval_context` were returned."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from map(Used, ("relevant", "retrieved"), names)
     for row in contents.rows:
@@ -192,7 +190,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval event; contexts are texts, whose identifiers are made from them."""
+    """Yield a ranking from each retrieval event; documents are identified by their texts."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event.get(f"{_PATH}retrieval.query_text"))

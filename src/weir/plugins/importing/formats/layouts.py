@@ -103,7 +103,7 @@ def _texts_by_id(contents: Contents) -> str:
 
 @reader("beir", "queries or documents with identifiers and texts", _texts_by_id, by_row=True)
 def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries or documents, depending on the fields or the file's name."""
+    """Yield queries or documents, by the fields or the file's name."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
 
 
@@ -160,7 +160,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents with their metadata, without vectors; one without an identifier gets one made from its text."""
+    """Yield documents with metadata but no vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -310,8 +310,10 @@ def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with locale, and judgments by split; a product is locale/identifier if there are several
-    locales."""
+    """Yield queries with locale, and judgments by split (E, S, C, I: 3, 2, 1, 0).
+
+    A product is locale/identifier if there are several locales.
+    """
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
     )
@@ -341,7 +343,7 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, documents and judgments. A query's candidates are its judged documents, also of grade 0."""
+    """Yield queries, documents and judgments; a query's candidates are its judged documents, also of grade 0."""
     pools = table_at(contents.value, "qrel")
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in table_at(contents.value, "query").items():

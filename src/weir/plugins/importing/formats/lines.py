@@ -1,4 +1,4 @@
-"""Readers of lines of unnamed columns, numbers by query and document, and lists by query."""
+"""Readers of lines with unnamed columns, numbers by query and document, and lists by query."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score; like trec_eval, ignore the ranks."""
+    """Yield rankings by score; ranks are ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -134,7 +134,7 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Yield rankings by score, and refuse lines that `trec_fault` refuses."""
+    """Yield rankings by score; malformed lines are refused."""
     rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     remarks, lines = 0, _cells(contents, blanks=True)
     several = mixed_row((where, c[0], c[5], c[3]) for where, c in lines if len(c) > 5) is not None
@@ -172,9 +172,8 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield judgments of (query, 0, document, grade), (query, document, grade) or (query, document), then of grade
-    1.
-    """
+    """Yield judgments from (query, 0, document, grade), (query, document, grade), or (query, document) with
+    grade 1."""
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
         second.update(cells[1:2] if len(cells) == 4 else ())
@@ -222,7 +221,7 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield nothing: the first step raises BadValue, which asks whether the third column is a rank, grade or score."""
+    """Yield nothing: the first step raises BadValue, which asks if the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
@@ -238,7 +237,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, ordered by the third column, the score."""
+    """Yield a ranking for each query, by the third column, the score."""
     yield from _rankings(_cells(contents), (3,), "query, document and score", doc=1, score=2)
 
 
@@ -304,12 +303,12 @@ def _two(contents: Contents) -> str:
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
 def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries or documents, depending on the file's name."""
+    """Yield queries or documents, by the file's name."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Yield identifiers and texts with tabs between."""
+    """Yield a query or document for each line of an identifier, a tab and a text; other lines are refused."""
     for where, cells in _cells(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
@@ -361,7 +360,10 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments of documents named in comments, and queries' texts; steps raise BadValue if every grade is 0."""
+    """Yield judgments of documents named in comments, and queries' texts.
+
+    Raises BadValue, while read, if every grade is 0.
+    """
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
         raise BadValue(
@@ -421,9 +423,9 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments if the file's name suggests them, else a run if a number is a fraction.
-
-    The first step raises BadValue otherwise.
+    """Yield judgments if the file's name says so, else a run if a number is a fraction; else the first step
+    raises
+    BadValue.
     """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
@@ -453,8 +455,8 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield a ranking by score for each query of {query: {document: score}}, and Refused for a score that is
-    no finite number."""
+    """Yield a ranking by score for each query of {query: {document: score}}; a score that is not finite is
+    refused."""
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -498,7 +500,7 @@ def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]
     ),
 )
 def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, documents, and the rankings of the first stage."""
+    """Yield queries, documents, and the first stage's rankings."""
     for row in contents.rows:
         query, docs = table_at(row.fields, "query"), []
         candidates = objects(row.fields, "candidates")
@@ -547,10 +549,10 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield a run if the file's name says so, it is a pickle or a number is a fraction. Else yield judgments,
-    if the name says so.
+    """Yield a run if the file's name says so, it is a pickle or a number is a fraction; else judgments if the
+    name says so.
 
-    Steps raise BadValue otherwise.
+    Raises BadValue, while read, otherwise.
     """
     numbers = [one.number for row in _lists(contents).values() for one in row]
     is_run = bool(contents.says("run", "runs", "rank", "ranks")) or is_pickle(contents.path)
@@ -578,8 +580,8 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments. The number beside a document is its grade, by default 1. A query without documents is
-    reported as refused."""
+    """Yield judgments: the number beside a document is its grade, by default 1; a query without documents is
+    refused."""
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")

@@ -1,4 +1,4 @@
-"""Refuse formats with nothing to import, such as measures and settings, and say what to give instead."""
+"""Formats with nothing to import, such as measures: refused with advice on what to give instead."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TREC_EVAL = re.compile(
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format without anything to import: its reader raises BadValue with the title and `instead`."""
+    """Register a format without anything to import: its reader raises BadValue with `title` and `instead`."""
 
     @reader(name, title, detect)
     def read_refused(contents: Contents, _: Choices) -> Iterator[Item]:

@@ -1,5 +1,4 @@
-"""Readers of results of retrieval tools, search engines and vector stores: the documents returned for each query, with
-scores."""
+"""Readers of results of retrieval tools, engines and vector stores: documents returned for each query, with scores."""
 
 from __future__ import annotations
 
@@ -112,7 +111,7 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings: by rank if all have ranks, else as
+    """Yield queries with answers, documents that have texts, and rankings, by rank if all have ranks, else as
     listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -154,7 +153,7 @@ _FLAG = "search_results"
     ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query of FlagEmbedding's results, ordered by score."""
+    """Yield a ranking for each query of FlagEmbedding's results, by score."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -205,7 +204,10 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes."""
+    """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes.
+
+    A response with failed shards or a timeout is refused.
+    """
     responses = _responses(contents)
     indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
     keys, said = _queries(contents, responses)
@@ -245,8 +247,10 @@ def _is_group(child: Mapping[str, Any]) -> bool:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each result; a document is the part of its identifier after `::`, if all have the same
+    """Yield a ranking from each result; a document is named by the part after `::`, if all have the same
     prefix.
+
+    A result with errors is refused.
     """
     responses = _vespa_responses(contents)
     own = [

@@ -1,4 +1,2 @@
-"""Collections by reference, and files or folders of other layouts, imported once into the home folder.
-
-Begin with `reference.py`.
-"""
+"""Collections by reference, and files of other layouts, imported once into the home folder; begin with
+`reference.py`."""

@@ -80,9 +80,10 @@ class HubPart:
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """Return the files that hold a part of a collection, such as its queries, sorted by path.
+    """Return the files that hold a part of a collection, such as its queries, sorted by path; others are left
+    out.
 
-    configs: configurations in the data set's card.
+    configs: configurations in the data set's card, which go before the paths' own names.
     """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
@@ -174,7 +175,7 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
 
     subset: a collection, or a split of the documents; "" if there is only one.
 
-    Raises BadValue for a missing or unknown subset, and for parts without documents and queries.
+    Raises BadValue for a missing or unknown subset, and without documents and queries.
     """
 
     def unknown(names: set[str]) -> BadValue:
@@ -248,7 +249,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Return the data set in a reference `hf:repository@revision#subset`; raises BadValue."""
+    """Return the data set in a reference `hf:repository@revision#subset`; raises BadValue for another text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -258,12 +259,15 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub, imported once for each commit. The commit of a branch or tag is
-    remembered, so that a name always means the same data.
+    """Return a data set of the hub, imported once for each commit.
+
+    A branch's commit is remembered, so that a name always means the same data.
 
     again: look up the present commit.
-    Raises DownloadError if the hub cannot be reached or importing is forbidden, or a checksum differs,
-    BadValue or FormatError for other data.
+
+    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
+    or
+    FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
@@ -367,12 +371,12 @@ def _from_library(name: HubName, watch: Watch, fetch: bool) -> Materialized:
 
 
 def is_hub_folder(folder: Path) -> bool:
-    """Return True if a folder is laid out like a data set on the Hub."""
+    """Return True if a folder has documents in the hub's layout."""
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
 def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Materialized:
-    """Import a local folder in the hub's layout, once, and return the collection; raises BadValue or FormatError.
+    """Return the collection of a folder in the hub's layout, imported once; raises BadValue or FormatError.
 
     fetch: False raises DownloadError unless it was imported before.
     """

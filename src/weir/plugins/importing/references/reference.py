@@ -86,10 +86,7 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import that a description asks for.
-
-    Raises FormatError for an invalid description, UnknownName for an unknown entry.
-    """
+    """Return the import that a TOML description asks for; raises FormatError, UnknownName for an unknown entry."""
     description = _read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
@@ -138,7 +135,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
     fetch: False for no network access and no writing.
 
     Raises FormatError if nothing is there, DownloadError if it may not be downloaded, and the WeirErrors of
-    importing it.
+    importing.
     """
     text = str(name)
     if is_reference(text):
@@ -177,7 +174,8 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a file, or the files of a TOML description, imported once as a collection.
 
     A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
-    an unreadable file or an open question, DownloadError if importing is forbidden.
+    an
+    unreadable file or an open question, DownloadError if importing is forbidden.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
