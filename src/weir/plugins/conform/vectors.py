@@ -29,6 +29,7 @@ class Number:
 
     @staticmethod
     def of(exact: Exact) -> Number:
+        """Return an exact value as text."""
         return Number(**exact_text(exact))
 
     def __float__(self) -> float:
