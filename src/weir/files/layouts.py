@@ -280,7 +280,25 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
     single = [layout.root / f"{name}{end}" for name in QRELS for end in ("", ".gz")]
     if layout.qrels and not {part.path for part in layout.qrels.values()}.intersection(single):
         yield from (f"{path} is not read: {layout.root / 'qrels'} is" for path in single if path.is_file())
+    yield from (f"{path} is not read; weir data import reads it" for path in _of_other_formats(layout))
     yield from import_losses(part.path for part in parts)
+
+
+_TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".zst"}
+
+
+def _of_other_formats(layout: CollectionLayout) -> list[Path]:
+    """Return the files of a folder that are called as parts of a collection and have another ending."""
+    root, names = layout.root, {*DOCUMENTS, *QUERIES, *QRELS}
+    stems = {name.partition(".")[0] for name in names} | {"documents"}
+    found = list[Path]()
+    with suppress(OSError):  # a folder that may be passed and not listed
+        here = [path for path in root.iterdir() if path.name.partition(".")[0] in stems]
+        found += [path for path in here if path.name.removesuffix(".gz") not in names]
+    with suppress(OSError):
+        splits = [path for path in (root / "qrels").iterdir() if path.name[:1] != "."]
+        found += [path for path in splits if Path(path.name.removesuffix(".gz")).suffix not in _QRELS_ENDINGS]
+    return sorted(path for path in found if _TABLES & set(path.suffixes) and path.is_file())
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:
