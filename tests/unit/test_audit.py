@@ -324,6 +324,14 @@ def test_what_is_found_of_several_systems_is_told_once():
     assert "  and 2 more" in said
 
 
+def test_checks_that_were_skipped_are_counted_with_what_they_lack():
+    subject = Subject("mine", qrels=Qrels.of({"q": {"a": 1}}), runs={"one": Run.of({"q": ["a"]})})
+    [said, *_] = shown("audit", [audited(subject, ["holes", "texts", "leakage by meaning"])]).splitlines()
+    assert said == (
+        "mine: 0 findings by 1 check; 2 skipped for want of documents, an encoder, queries, training data"
+    )
+
+
 def test_queries_without_judgments_and_without_any_are_told_apart():
     corpus, queries = Corpus.of({"a": "one two three"}), Queries.of({"q": "one", "r": "two"})
     for judged, severity, said in (

@@ -28,6 +28,7 @@ from weir.plugins.llm.reordering import (
     reach,
     reorderings,
 )
+from weir.plugins.llm.study_tables import REORDERINGS
 from weir.stats.resampling import SEED, interval, ratio_interval
 
 NDCG = parse_measure("nDCG@10")
@@ -258,6 +259,18 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     assert main(["study", "reranking", *paths[:2], "--qrels", paths[2], "--markdown"]) == 0
     assert capsys.readouterr().out.count("\n|---|") == 4
     assert len(found.to_frame()) == 7
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_every_column_of_the_tables_is_explained_below_them(others):
+    """But for names of measures, intervals and places."""
+    run, qrels = run_of([range(30)] * 3), Qrels.of({f"q{q:02}": {"d001": 1, "d012": 1} for q in range(3)})
+    runs = {f"r{n}": run_of([range(30)[::-1]] * 3) for n in range(others)}
+    for table in REORDERINGS.page(reorderings(run, runs, qrels, NDCG)):
+        for name in table.header[1:]:
+            known = name in ("nDCG@10", "95% interval") or name.startswith(("from", "relevant from"))
+            assert known or name in "\n".join(table.notes), name
+        assert table.notes
 
 
 def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):

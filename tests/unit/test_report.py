@@ -654,6 +654,9 @@ def test_citations_are_of_what_took_part(results, capsys):
         "measure nDCG",
         "test permutation",
         "interval student",
+        "effect Hedges' g",
+        "minimum detectable effect",
+        "measure Judged",
     } <= of
     assert "interval percentile bootstrap" not in of  # 16 and 21 queries
     assert "system rrf" not in of
@@ -671,9 +674,13 @@ def test_every_entry_belongs_to_something_that_exists():
     datasets = groups | set(catalogue.collection_names()) | set(toml_facts("collections.toml"))
     names = {"dataset": datasets, "system": {*SYSTEMS, *RERANKERS}, "model": known,
              "measure": {*MEASURES, "condensed"}, "test": set(TESTS), "correction": set(CORRECTIONS),
-             "interval": {"percentile bootstrap", "student"}, "method": set(METHODS)}  # fmt: skip
+             "interval": {"percentile bootstrap", "student"}, "method": set(METHODS),
+             "effect": {"Hedges' g"}, "minimum": {"detectable effect"}}  # fmt: skip
+    where = {"article": {"journal"}, "inproceedings": {"booktitle"}, "incollection": {"booktitle", "publisher"},
+             "book": {"publisher"}, "misc": set()}  # fmt: skip
     for key, facts in _entries().items():
-        assert facts["title"], key
+        assert {"author", "title", "year", *where[facts["kind"]]} <= facts.keys(), key
+        assert facts["kind"] != "article" or facts.keys() & {"eprint", "pages", "number"}, key
         for one in facts["for"]:
             kind, _, name = one.partition(" ")
             assert name in names[kind], (key, one)

@@ -75,6 +75,14 @@ class Check:
 
 
 CHECKS: Registry[Check] = Registry("check")
+PART_WORDS = {
+    "corpus": "documents",
+    "qrels": "judgments",
+    "runs": "rankings",
+    "training": "training data",
+    "encoder": "an encoder",
+}
+"""Parts of a subject that checks need, in words."""
 
 
 def check(
@@ -221,6 +229,17 @@ def _folded_page(audits: Sequence[Audit]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
+def _counts(audit: Audit) -> str:
+    ran, skipped = counted(len(audit.ran), "check"), len(audit.left_out)
+    lacking = sorted({part for _, parts in audit.left_out for part in parts.split(", ")})
+    why = (
+        f"; {skipped} skipped for want of {', '.join(PART_WORDS.get(one, one) for one in lacking)}"
+        if skipped
+        else ""
+    )
+    return f"{counted(len(audit.findings), 'finding')} by {ran}{why}"
+
+
 def _skipped(audit: Audit) -> list[str]:
     names = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
     return [f"skipped: {names}"] if names else []
@@ -234,8 +253,7 @@ def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
 
     tables = []
     for audit in audits:
-        number, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
-        tables.append(sentences(f"{printable(audit.subject)}: {number} of {ran}"))
+        tables.append(sentences(f"{printable(audit.subject)}: {_counts(audit)}"))
         for (severity, check, remedy, of_system), group in groupby(audit.findings, shared_words):
             same = list(group)
             for part in [same] if of_system else [[finding] for finding in same]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +16,9 @@ from weir.core.rounding import counted, one_or_more
 from weir.core.run import Run
 from weir.core.strings import Int64, hash_strings
 from weir.core.subject import Subject
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import parse_measure
+from weir.stats.score_rows import deeper_notes
 
 FIRST_RANKS = 10
 FEWEST_DOCUMENTS = 3
@@ -173,6 +176,24 @@ def unanswered_queries(subject: Subject) -> Iterator[Finding]:
                 tuple(qrels.queries.take(silent[:5]).tolist()),
                 system=name,
             )
+
+
+@check("depths", needs=["runs", "qrels"])
+def depths(subject: Subject) -> Iterator[Finding]:
+    """Systems whose rankings end much earlier than another's, by the measures of a results folder, else by AP.
+
+    Causes: another number of documents asked for, a re-ranker that returns its candidates alone, a file cut short.
+    """
+    uneven: Iterable[str] = subject.uneven_depths or ()
+    if subject.uneven_depths is None:
+        scores = {name: scores_of(joined, (parse_measure("AP"),)) for name, joined in subject.joins.items()}
+        uneven = (note.text for note in deeper_notes(scores))
+    for sentence in uneven:
+        yield Finding(
+            "caution" if subject.uneven_depths is None else "serious",
+            f"{sentence}; the longer ones can gain where the shorter end",
+            "compare by a measure that looks no deeper than the shortest, or run all to one depth",
+        )
 
 
 @check("identifiers", needs=["runs", "qrels"])

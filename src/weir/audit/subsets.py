@@ -262,7 +262,8 @@ def power(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         "note" if enough else "caution",
         f"{queries:,} queries {shown} between systems such as {middle[0]} and {middle[1]} "
-        f"with a probability of {rounding.percent(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
+        f"with a probability of {rounding.percent(POWER, 0)} by one test; one of {WANTED_DIFFERENCE} takes {take} "
+        "queries",
         "" if enough else "call smaller differences undecided, or add queries: weir power says how many",
         (
             ("queries", float(queries)),

@@ -17,6 +17,7 @@ from weir.cli.options import (
     forms,
     notes_option,
     options,
+    refuse_beside,
 )
 from weir.cli.terminal import EXIT_CODES, present, say, say_notes
 from weir.core.rounding import counted
@@ -91,6 +92,8 @@ def compare_command(
             ),
         )
     comparisons = api.comparisons.compare(*compared, **given, method=method, conventions=conventions)
+    if "factors" in given:
+        refuse_beside("--factors", {"--explain": explain})
     detail = {"long": long} if "factors" in given else {"long": long, "explain": explain}
     return present(comparisons, form, notes, detail)
 
@@ -170,16 +173,16 @@ def gate_command(
 ) -> int:
     """Fail on a regression.
 
-    A candidate fails if it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a
-    run file, a folder of run files (paired by name), a results folder (or one result in it), or a baseline that
-    --save wrote; QRELS, the judgments, come first if there is a run file. The exit code is 0 for pass: the one-sided lower bound of candidate
-    minus baseline is at least minus the allowed drop, for every measure and dataset, so that a larger drop
-    passes at most 1 time in 20; if all of 5 or more queries changed alike, there is no bound, and that change
-    decides. It is 1 for fail: a mean dropped by more, and that it dropped is certain,
-    corrected for all that is gated together, so that if nothing dropped at most 1 gate in 20 fails. It is 3
-    if the queries are too few to tell, with the number that would do; 2 for bad input. --by gates groups of
-    queries too: a group can fail the gate, and need not pass it. Sides of different judgments are refused.
-    The queries that lost most are named.
+    A candidate fails if it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a run
+    file, a folder of run files (paired by name), a results folder (or one result in it), or a baseline that
+    --save wrote; QRELS, the judgments, come first if there is a run file. The exit code is 0 for pass: the
+    one-sided lower bound of candidate minus baseline is at least minus the allowed drop, for every measure and
+    dataset, so that a larger drop passes at most 1 time in 20; if all of 5 or more queries changed alike, there
+    is no bound, and that change decides. It is 1 for fail: a mean dropped by more, and that it dropped is
+    certain, corrected for all that is gated together, so that if nothing dropped at most 1 gate in 20 fails. It
+    is 3 if the queries are too few to tell, with the number that would do; 2 for bad input. --by gates groups of
+    queries too: a group can fail the gate, and need not pass it. Sides of different judgments are refused. The
+    queries that lost most are named.
     """
     names, drops = api.comparisons.measures_with_drops(given.pop("measures", ()))
     if save is not None:

@@ -1,4 +1,4 @@
-"""Charts as values, without a drawing library, and their SVG for a page, a notebook or a paper.
+"""Charts as values, and their SVG for a page, a notebook or a paper.
 
 A system keeps its colour and mark in all charts; its mark is filled if it is separable from the baseline.
 """
@@ -177,7 +177,8 @@ class Plot(Protocol):
     """Charts that a notebook shows; returned by the method `plot()` of results."""
 
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, and return the paths."""
+        """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths. Several
+        charts get a number and their title in the name."""
         ...
 
 
@@ -217,7 +218,7 @@ class SystemNumbers:
         return numbers if grey is None else {grey: 0, **numbers}
 
     def label(self, name: str) -> str:
-        """Return the short name of a system, or the name itself if it has none."""
+        """Return the short name of a system, or `name` itself for an unknown one."""
         return self._labels.get(name, name)
 
     @cached_property
@@ -285,7 +286,7 @@ class Look:
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
-        """Return {name: the name shortened to `room` pixels}, still different from each other."""
+        """Return {name: the name shortened to `room` pixels}; different names stay different."""
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
@@ -305,12 +306,13 @@ class Look:
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
     def over(self) -> str:
-        """Return the attributes of texts drawn over lines: an outline in the background colour."""
+        """Return SVG attributes that outline a text in the background colour, so that it is legible over
+        lines."""
         edge = f'paint-order="stroke" stroke="{self.ink("paper")}" stroke-width="3"'
         return 'class="weir-over"' if self.classes else edge
 
     def mark(self, name: str, filled: bool) -> str:
-        """Return the attributes of a system's filled or hollow marker in a named colour."""
+        """Return the SVG attributes of a system's filled or hollow marker in a named colour."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
         ink, paper = self.ink(name), self.ink("paper")
@@ -396,7 +398,8 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts into which a page may break a chart, in order, each with the same axis and headings."""
+    """Return the parts into which a page may break a chart, in order, each with the same axis and
+    headings; often only the chart."""
     look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -571,7 +574,7 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
     """Return {name: the name shortened to `room` pixels}.
 
-    Of names that would look alike, the part in which they differ is kept.
+    Names that would look alike keep the part in which they differ.
     """
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
@@ -636,7 +639,8 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval on its own axis as SVG for a table cell; for None only the axis."""
+    """Return an interval as SVG for a table cell, on an axis from `low` to `high`, which must differ; None
+    draws only the axis."""
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -983,7 +987,6 @@ def _point_intervals(chart: Points, plane: _Plane, look: Look) -> Iterator[tuple
 def _point_labels(
     chart: Points, plane: _Plane, width: float, taken: list[_Box], lines: Sequence[_Box], look: Look
 ) -> tuple[list[str], list[str]]:
-    """Return (labels of points, names that are too long for a label and get a number instead)."""
     left, top, _, bottom = plane.box
     named, listed = list[str](), list[str]()
     room = width > 400 or len(chart.points) <= len(LIGHT)
@@ -1065,10 +1068,6 @@ def _place(
     room: _Box,
     farthest: int = 400,
 ) -> _Box:
-    """Return the nearest box for a mark's label that covers none of `taken`, or else as little as possible.
-
-    lines: covering a pixel of these counts as 1.5 pixels of distance.
-    """
     marks, crossed = (np.array(boxes, np.float64).reshape(-1, 4) for boxes in (taken, lines))
     begin = max(room[0], min(x + 8, room[2] - wide))
     best, least = (begin, y - 8, begin + wide, y + 8), (math.inf, math.inf)
@@ -1090,10 +1089,8 @@ def _place(
 
 
 def tint(verdict: str, difference: float) -> str:
-    """Return the name of a table cell's tint, by size of the difference.
-
-    verdict: "better" or "worse"; any other gives "", no tint.
-    """
+    """Return the name of a table cell's tint, "better0" to "worse3" by the size of a difference; "" for
+    another verdict."""
     if verdict not in ("better", "worse"):
         return ""
     return f"{verdict}{sum(abs(difference) >= step for step in TINT_STEPS)}"
@@ -1360,5 +1357,5 @@ def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
 
 
 def legend(systems: SystemNumbers) -> list[tuple[int, str]]:
-    """Return (colour number, short name) of each system that has a colour, in their order."""
+    """Return (colour number, short name) of each system that has a colour."""
     return [(n, systems.label(name)) for name in systems.names if (n := systems.number(name)) != UNCOLOURED]

@@ -35,7 +35,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue for a view that names no field; documents need not have the fields."""
+    """Raise BadValue unless `view` is text that names a field; documents need not have the field."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
@@ -59,7 +59,8 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
         (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        {} is NO_DOCUMENTS, for systems that have documents of their own.
+        {} is NO_DOCUMENTS, for systems that have documents of their own. Raises BadValue for another form and
+        for an invalid or repeated identifier.
         """
         documents = _by_identifier(
             documents, "documents", "{identifier: text, or a dict with title and text}"
@@ -108,7 +109,7 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return {column: values} with identifiers, any titles, and texts of all documents."""
+        """Return {"doc": identifiers, "title": titles if there are any, "text": texts}."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -122,7 +123,8 @@ class Corpus:
         return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
 
     def field(self, name: str) -> FieldColumn:
-        """Return a field of every document: `_id`, `title`, `text` or metadata; raises UnknownName."""
+        """Return the values of `_id`, `title`, `text` or a metadata field for every document; raises
+        UnknownName."""
         plain = {ID: self.ids.column, TITLE: self.title, TEXT: self.text}.get(name)
         if plain is not None:
             return FieldColumn(plain)
@@ -131,11 +133,11 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the searchable text of documents start..stop-1, by which every search finds them.
+        """Return the texts of documents start..stop-1, in which every search looks.
 
-        fields: names of fields between blanks, such as "title text", whose values are joined in that order.
+        fields: names between blanks, such as "title text", whose values are joined in that order.
 
-        Raises UnknownName for a field that no document has.
+        Raises UnknownName for a field that no document has, BadValue for no field.
         """
         stop = len(self) if stop is None else stop
         return _joined_all(
@@ -143,15 +145,13 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the searchable text of the documents with these numbers, joined from `fields` such as "title
-        text".
-
-        Raises as `view`.
-        """
+        """Return the searchable texts of the documents with these numbers; `fields` and errors as in
+        `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, searchable texts) in blocks of about `size` bytes.
+        """Yield (number of the first document, searchable texts) for consecutive blocks of about `size`
+        bytes, from document `start`.
 
         fields: see `view`.
         """
@@ -164,7 +164,8 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of the corpus and of the metadata among these fields; "" for a corpus in memory."""
+        """Return a hash of ids, titles, texts, and the metadata among these fields; "" for a corpus in
+        memory."""
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -172,7 +173,8 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {name: digest} of the metadata among these fields."""
+        """Return {name: hash of the values} of the metadata among these fields; ids, titles and texts are
+        left out."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -218,8 +220,8 @@ class Queries:
         """Return queries from {id: text}, {id: {"text": ..., and metadata}}, a frame or a list of dicts with
         such columns, or a Series of texts by identifier.
 
-        Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises
-        BadValue.
+        Metadata are instruction, filter, candidates, excluded, unanswerable and group labels. Raises BadValue
+        for a wrong type of these, and for an invalid or repeated identifier.
         """
         queries = _by_identifier(queries, "queries", "{identifier: text, or a dict with text}")
         if set(map(type, queries.values())) == {str}:
@@ -305,7 +307,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return a[i] + separator + b[i] for every i; only b[i] if a[i] is empty.
+    """Return a[i] + separator + b[i] for every i; only b[i] if a[i] is empty. Both have the same length.
 
     dangling: keep the separator if b[i] is empty.
     """

@@ -1,4 +1,5 @@
-"""Judgments, and rules beside them, on documents and queries that a collection lacks or has with other texts."""
+"""Find judgments and document rules whose documents or queries a collection lacks, or has with other
+texts."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Dangling:
     """The probable cause, "" if none explains half of them."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with examples and the probable cause."""
+        """Return a note with the counts, examples and the probable cause."""
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -71,8 +72,8 @@ def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return notes on judged queries that the collection lacks, which no system can answer, and on rules of such
-    queries; [] if there are none."""
+    """Return notes on judged queries, and on rules of queries, that are not among `queries`; [] without
+    any."""
     rules = [] if qrels.beside is None else _rule_notes("queries", qrels.beside.queries, queries, collection)
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
@@ -102,10 +103,14 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return a note on identifiers whose text beside labels is not the known one; [] if there are none.
+    """Return a note if texts beside labels differ from the collection's texts of the same identifiers, else
+    [].
 
-    Case, blanks and signs of no width do not count; a passage of a document is its text.
-    kind: "query" or "document"; given: {identifier: text}; known: returns the other text, "" if unknown.
+    Case, blanks and invisible signs do not count; a passage of a document is its text.
+
+    kind: "query" or "document".
+    given: {identifier: text}.
+    known: returns the collection's text, "" if unknown.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():
@@ -128,8 +133,7 @@ def _words(text: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return an identifier without parts that a reader cannot see: blanks around it, signs of no width,
-    composition of letters."""
+    """Return an identifier without blanks around it and invisible signs, its letters composed (NFC)."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
 
@@ -138,14 +142,15 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) of each unknown name that looks like a known one (`plain_name`)."""
+    """Return (name, known name) of each unknown name that equals a known one but for invisible differences
+    (`plain_name`)."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
 
 
 def composed_otherwise(known: Ids) -> Ids:
-    """Return the identifiers that differ from known ones in how letters are composed alone (Unicode NFC and NFD)."""
+    """Return the spellings of known identifiers in Unicode NFC and NFD that are not known themselves."""
     strings = known.strings
     if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
         return Ids.of([])

@@ -8,7 +8,7 @@ from weir.settings import NUMBER_DIGITS
 
 
 def syntax_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a Python expression, which is never evaluated.
+    """Return the syntax tree of a Python expression, without evaluating it.
 
     Raises ValueError for invalid syntax, too deep nesting, and integers of more than NUMBER_DIGITS digits.
     """

@@ -24,7 +24,8 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """Documents listed for each query, without repetition, in the given order; possibly none."""
+    """Documents listed for each query, such as candidates, each once and in the given order; a list may be
+    empty."""
 
     docs: Ids
     ptr: Int64
@@ -34,7 +35,8 @@ class DocumentLists:
 
     @staticmethod
     def of(lists: Iterable[Iterable[object]]) -> DocumentLists:
-        """Return the lists of all queries without repeated identifiers; raises BadValue for an invalid identifier."""
+        """Return the lists of all queries, repeated identifiers dropped; raises BadValue for an invalid
+        identifier."""
         number: dict[str, int] = {}
         doc: list[int] = []
         ends = [0]
@@ -64,7 +66,7 @@ class DocumentLists:
         return [[names[code] for code in self.doc[a:b].tolist()] for a, b in pairwise(self.ptr.tolist())]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentLists:
-        """Return the lists of these queries, in this order; an empty one for -1."""
+        """Return the lists of the queries with these numbers, in this order; an empty list for -1."""
         starts, lengths = np.append(self.ptr[:-1], 0)[codes], np.append(np.diff(self.ptr), 0)[codes]
         rows, _ = stretches(starts, starts + lengths)
         return DocumentLists(self.docs, offsets(lengths), self.doc[rows])
@@ -115,7 +117,7 @@ class DocumentFields(Protocol):
         ...
 
     def column(self, name: str) -> FieldColumn:
-        """Return a field."""
+        """Return the values of a field for every document; raises UnknownName if none has it."""
         ...
 
 
@@ -190,7 +192,8 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64[documents]) of a field; numbers are NaN unless the kind is "number"."""
+    """Return (texts, numbers float64[documents]) of a field; "" and NaN where a document lacks it, all NaN
+    unless `kind` is "number"."""
     texts: list[str] = []
     numbers: list[float] = []
     for document in documents:
@@ -230,7 +233,8 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory. Reading a field with a lone surrogate raises BadValue later."""
+        """Return the metadata of documents in memory. A lone surrogate raises BadValue only when its field
+        is read."""
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -300,7 +304,7 @@ class FieldSource(Protocol):
         ...
 
     def field(self, name: str) -> FieldColumn:
-        """Return a field of every document."""
+        """Return the values of a field for every document; raises UnknownName if none has it."""
         ...
 
 
@@ -317,9 +321,10 @@ class DocumentFilter:
         return self.text
 
     def mask(self, documents: FieldSource) -> Mask:
-        """Return the documents that the filter permits, bool[documents].
+        """Return True for each document that the filter permits, bool[documents].
 
-        Raises BadValue for a value of another kind than its field.
+        Raises UnknownName for a field that no document has, BadValue for a value of another kind than its
+        field.
         """
         columns = {name: documents.field(name) for name in self.fields}
         reader = _Reader(self.text)
@@ -335,7 +340,7 @@ class DocumentFilter:
 def parse_filter(text: str) -> DocumentFilter:
     """Return the filter in a text such as 'lang == "en" and year >= 2020' (docs/collections.md).
 
-    Raises BadValue for a syntax error.
+    Raises BadValue for invalid, empty or too long text.
     """
     if not isinstance(text, str) or not text.strip():
         raise BadValue(f"""filter is {text!r}; expected such as 'lang == "en" and year >= 2020'""")
@@ -507,7 +512,8 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
 
 
 def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the sorted names of fields that the filters read; raises BadValue for an invalid filter."""
+    """Return the sorted names of fields that the filters read, "" being no filter; raises BadValue for an
+    invalid one."""
     return tuple(sorted({name for text in set(filters) if text for name in parse_filter(text).fields}))
 
 
@@ -524,12 +530,13 @@ class DocumentMasks:
 
     @staticmethod
     def every(docs: Ids, queries: int) -> DocumentMasks:
-        """Return masks that permit all documents."""
+        """Return masks that permit all documents to each query."""
         return DocumentMasks(docs, (), np.full(queries, -1, np.int32))
 
     @staticmethod
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
-        """Return the documents that fit the filter of each query; "" permits all."""
+        """Return the documents that pass the filter of each query; "" permits all. Raises BadValue for an
+        invalid filter, UnknownName for a field that no document has."""
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}
         bits = tuple(np.packbits(parse_filter(text).mask(documents)) for text in number)
@@ -549,19 +556,19 @@ class DocumentMasks:
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentMasks:
-        """Return the masks of these queries, in this order; -1 permits all documents."""
+        """Return the masks of the queries with these numbers, in this order; -1 permits all documents."""
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
     def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Return the masks restricted to documents that also fit `mask`, bool[N]."""
+        """Return the masks without the documents for which `mask`, bool[N], is False."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)
 
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return whether each (query, document) pair is permitted, bool[n].
+        """Return True for each permitted (query, document) pair, bool[n].
 
-        doc: codes into `docs`; -1 fits no filter.
+        doc: codes into `docs`; -1, an unknown document, passes only for queries without a filter.
         """
         allowed = np.ones(len(doc), np.bool_)
         rule = self.of_query[query]

@@ -60,7 +60,7 @@ def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
     """Return the columns of a value as a data frame of pandas, polars or arrow.
 
-    Raises UnknownName for another library.
+    Raises UnknownName for another library, MissingExtra for one that is not installed.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)
@@ -69,7 +69,7 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: values} of a list of dicts, names in order of first appearance; None if a dict lacks a name."""
+    """Return {name: values} of dicts, names in order of first appearance; None where a dict lacks a name."""
     held = list(lines)
     return {
         name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
@@ -95,9 +95,9 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return a dataclass made from its values in JSON's types; None becomes NaN in float fields.
+    """Return a dataclass made from the dict that `json_value` gave; None becomes NaN in float fields.
 
-    Raises BadValue for other fields.
+    Raises BadValue for unknown, missing or wrongly typed fields.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")

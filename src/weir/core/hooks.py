@@ -1,8 +1,4 @@
-"""Functions of higher layers (reading, writing, showing) that values of `core` call.
-
-A module registers its functions on import; `weir/__init__.py` lists these modules, for values that arrive
-without them, such as by pickle.
-"""
+"""Functions of higher layers (reading, writing, showing) that values of `core` call."""
 
 from __future__ import annotations
 
@@ -16,7 +12,8 @@ R = TypeVar("R")
 
 
 class Hook(Generic[P, R]):
-    """A function that a higher layer of the package registers; calling it before raises WeirError."""
+    """A function that a higher layer registers on import; a call without it imports these layers, then
+    raises WeirError."""
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))
     """Imports the modules that register functions, from the lowest room up."""

@@ -35,7 +35,7 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
     """Return documents and scores of a query, given as a mapping, documents in rank order, (document, score)
     pairs or a Series.
 
-    Documents without scores get n down to 1. Raises BadRanking for other types, also a set, and for a
+    n documents without scores get n down to 1. Raises BadRanking for another type, such as a set, and for a
     repeated document.
     """
     several = hasattr(ranking, "columns")

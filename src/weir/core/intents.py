@@ -48,9 +48,11 @@ class IntentQrels:
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
+        documents.
 
-        Queries without judgments are left out. Raises BadValue for a grade that is not a finite number.
+        Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
+        for a document with two grades for an intent.
         """
         judged = [
             (str(q), str(i), str(d), grade_of(grade, f"query '{q}', intent '{i}', document '{d}'"))
@@ -121,7 +123,8 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a nugget bank."""
+        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a
+        nugget bank. Raises FormatError for invalid content."""
         return READ_INTENTS(path)
 
     @checked
@@ -147,7 +150,7 @@ class IntentQrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {column: values} with query, intent, doc and grade of each judgment."""
+        """Return {"query", "intent", "doc", "grade": values}, a value for each judgment."""
         queries = self.numbered.queries.tolist()
         return {
             "query": [queries[code] for code in self.query[self.intent].tolist()],
@@ -160,13 +163,14 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each judged (query, document) pair over the query's intents."""
+        """Return the best grade of each judged (query, document) pair over the query's intents, in the
+        order of `numbered`."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best
 
     def only(self, queries: NDArray[np.integer]) -> IntentQrels:
-        """Return the judgments of these ascending query numbers, renumbered from 0."""
+        """Return the judgments of the queries with these numbers, which must ascend, renumbered from 0."""
         before, numbered = self.numbered.ptr, self.numbered.only(queries)
         number = np.full(len(self.numbered), -1, np.int32)
         number[queries] = np.arange(len(queries), dtype=np.int32)

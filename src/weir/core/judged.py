@@ -24,8 +24,8 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """The rank and grade of each judged document in a run, and all grades in ideal order, for computing
-    measures.
+    """A run joined with judgments, for computing measures: rank and grade of each judged document returned,
+    and all grades in ideal order.
 
     Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
     """
@@ -67,7 +67,8 @@ class Judged:
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Return the join of a run with judgments."""
+        """Return the join of a run with judgments; the run's queries without judgments are only counted
+        (`ignored`)."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
@@ -111,7 +112,7 @@ class Judged:
         return self.retrieved > 0
 
     def take(self, codes: NDArray[np.integer]) -> Judged:
-        """Return the join restricted to some queries, which may repeat, in the given order; intents and
+        """Return the join of the queries with these numbers, which may repeat, in this order; intents and
         `beside` are dropped."""
         ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
         row, at = stretches(ptr[codes], ptr[codes + 1])
@@ -135,7 +136,7 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join with scores compared as 32-bit floats, as in trec_eval 9, and ties resolved."""
+        """Return the join ranked by scores as 32-bit floats, as in trec_eval 9."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -167,8 +168,8 @@ class Judged:
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """Return the mask of rows whose document is in the top k with grade `rel` or better, bool[n]; None:
-        any rank."""
+        """Return True for each row whose document has grade `rel` or better and rank `k` or better,
+        bool[n]; None for any rank."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
@@ -177,7 +178,8 @@ class Judged:
         return self._count(self.ideal > 0)
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return the mask of rows whose document is in the top k with a grade above 0, bool[n]."""
+        """Return True for each row whose document has a grade above 0 and rank `k` or better, bool[n];
+        None for any rank."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -200,20 +202,25 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of rows of each query that the mask `rows` selects, int64[Q]."""
+        """Return the number of True entries in `rows` of each query, int64[Q].
+
+        query, rows: for each row its query number, and whether it counts.
+        """
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query, float64[Q], added in rank order in double as in trec_eval.
+        """Return the sum of weights of each query, float64[Q], added in row order as in trec_eval; 0 without
+        rows.
 
-        query, weight: the query number and the weight of each row to add.
+        query, weight: the query number and the weight of each row.
         """
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
-    """Return the grades of each query, descending; `query` must ascend."""
+    """Return grades sorted by query, then descending; `query`, the number of each row's query, must
+    ascend."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]
     above = query.astype(np.int64) << 16
@@ -287,8 +294,6 @@ def _placed(row: Int64, grade: Grades, codes: Int32, ptr: Int64, groups: Groups)
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Maps documents to the columns of a table that has one column for each judged document."""
-
     width: int
     of_doc: Int32 | None
     """int32[D + 1]: column of each document of the run, -1 if unjudged; None if codes are columns."""
@@ -328,10 +333,6 @@ class _Columns:
 
 
 def _translation(here: Ids, there: Ids) -> Int32:
-    """Return the number in `there` of each identifier of `here`, or -1.
-
-    A last -1 is the number of an unknown identifier.
-    """
     numbers = np.full(len(here) + 1, -1, np.int32)
     if here.index is None:
         numbers[:-1] = there.codes(here.strings)
@@ -346,7 +347,7 @@ def _translation(here: Ids, there: Ids) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class JudgedIntents:
-    """A ranking joined with judgments by intent: gives the ranks of the relevant documents found, and of the ideal
+    """A ranking joined with judgments by intent: the ranks of relevant documents in it, and in an ideal
     ranking."""
 
     qrels: IntentQrels
@@ -354,10 +355,10 @@ class JudgedIntents:
     """Join with `qrels.numbered`, whose grades identify documents."""
 
     def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the top k, int32[n] each, by intent then rank.
+        """Return (intent, rank) of each relevant document in the top k (None: of all), int32[n] each, by
+        intent then rank.
 
-        Ranks count from 1, intents over all queries; a document stands under each intent that it is relevant
-        to.
+        Intents are numbered over all queries; a document is repeated for each intent that it is relevant to.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -365,8 +366,8 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of relevant documents, int32[n] each, in ndeval's greedy ideal ranking (the
-        optimum is NP-hard).
+        """Return (intent, rank) of each relevant document, int32[n] each, in the greedy ideal ranking of
+        ndeval.
 
         Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger
         identifier.
@@ -397,11 +398,11 @@ class JudgedIntents:
         return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
 
     def intents(self, rel: float) -> Int64:
-        """Return the number of intents of each query with a relevant document, int64[Q]."""
+        """Return the number of intents of each query that have a relevant document, int64[Q]."""
         return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
 
     def total(self, of_intent: Float64) -> Float64:
-        """Return the sum over the intents of each query of values given by intent, float64[Q]."""
+        """Return the sum over each query's intents of `of_intent`, float64[P], as float64[Q]."""
         sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
         return sums.astype(np.float64, copy=False)
 
@@ -414,7 +415,7 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with intents added, and each document's best grade over the intents."""
+    """Return a join with intents added; each document has its best grade over the intents."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]
@@ -423,10 +424,6 @@ def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
 
 
 def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:
-    """Return the rank at which the greedy ideal ranking takes each document, int32[D]; 0 beyond k.
-
-    wants: bool[intents, D], True if relevant.
-    """
     order = np.argsort(tie)
     wants = wants[:, order]
     remaining, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)

@@ -1,4 +1,4 @@
-"""The views of a dict (keys, values, items) for values with identifiers as keys."""
+"""Methods of a dict (keys, values, items, get) for classes whose keys are identifiers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def keys(keyed: _Keyed[object]) -> KeysView[str]:
 
 
 def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
-    """Return a view of all entries, as `dict.values`; each entry is made on access."""
+    """Return a view of all entries, as `dict.values`, each made on access."""
     return ValuesView(keyed)
 
 
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
-    """Return a view of all (identifier, entry) pairs, as `dict.items`; each entry is made on access."""
+    """Return a view of (identifier, entry) pairs, as `dict.items`, each entry made on access."""
     return ItemsView(keyed)
 
 

@@ -1,8 +1,6 @@
 """The order of results: score descending, then document id descending, as in trec_eval.
 
-No other module sorts results; kernels follow this order and are tested against it. `ties="trec9"` compares
-scores as 32-bit floats, as trec_eval 9 and pytrec_eval do, instead of doubles (trec_eval 10). Documents
-without scores get a random but fixed order (`drawn_keys`).
+No other module sorts results; kernels follow this order and are tested against it.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as the rule compares them, float64[n]: 32-bit for "trec9"; raises BadValue for an unknown
-    rule."""
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as
+    trec_eval 9 and pytrec_eval do. Raises BadValue for an unknown rule."""
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
     if ties == "trec":
@@ -44,10 +42,8 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """Return the permutation that sorts rows into result order within each query, int64[n].
-
-    tie_rank: each row's place among documents of equal score.
-    """
+    """Return the permutation that sorts rows by query, descending score, then ascending tie rank,
+    int64[n]."""
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
@@ -69,7 +65,11 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return the permutation `order` with tied rows, which are adjacent in it, sorted by document, int64[n]."""
+    """Return the permutation `order`, int64[n], with each stretch of tied rows sorted by tie rank.
+
+    order: sorts rows by query and score, so that ties are adjacent.
+    tie_rank_of: returns the tie ranks of rows, given by number.
+    """
     query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
     same[1:-1] = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
@@ -85,7 +85,7 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """Return the permutation that sorts rows by query, falling score, then tie rank, int64[n].
+    """Return the permutation that sorts rows by query, descending score, then tie rank, int64[n].
 
     query: must ascend; scores need not be sorted.
     tie_rank_of: returns the tie ranks of rows, given by number.
@@ -97,19 +97,17 @@ def arranged(
 
 
 def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
-    """Return whether rows are in result order.
+    """Return whether rows are sorted by query, then descending score.
 
-    strictly: also return False for ties.
+    strictly: False if two scores of a query are equal.
     """
     falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
     return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k best documents with a score above 0, in result order, int32[at most k].
-
-    score, tie_rank: of each document; `tie_rank` decides between equal scores.
-    """
+    """Return the k documents of highest score above 0, int32[at most k], best first, ties by ascending tie
+    rank."""
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -137,7 +135,7 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end) of each group of rows with equal scores, int64[groups] each.
+    """Return (first row, end) of each group of two or more rows with equal scores, int64[groups] each.
 
     ptr: int64[Q + 1], row offsets of the queries. Rows must be in result order.
     """
@@ -150,17 +148,15 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of tied rows of each query, int32[Q]."""
+    """Return the number of rows of each query in these tie groups (`tie_groups`), int32[Q]."""
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
-
-    Rows must be in result order.
-    """
+    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q]; rows must be in
+    result order."""
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
     last = ptr[longer] + k
@@ -169,19 +165,21 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return True for each query whose last rows are tied, bool[Q]."""
+    """Return True for each query whose last document is tied with the one above it, bool[Q].
+
+    groups: from `tie_groups`.
+    """
     ends = np.zeros(int(ptr[-1]) + 1, np.bool_)
     ends[groups[1]] = True
     return ends[ptr[1:]] & (np.diff(ptr) > 0)
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (k, number of rankings of length k that end within a tie), k being the length of the longest.
+    """Return (k, number of rankings of length k that end within a tie), k being the greatest length.
 
     length, tied_end: of each ranking, its number of documents and whether its last ones are tied.
 
-    (0, 0) if fewer than two rankings, or fewer than half of the nonempty ones, have length k, and if no ranking
-    ends within a tie.
+    (0, 0) if none ends within a tie, or fewer than two, or than half of the nonempty rankings have length k.
     """
     if not tied_end.any():
         return 0, 0
@@ -198,7 +196,8 @@ def ranks(ptr: Int64) -> Int64:
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (rows in groups whose scores are equal as 32-bit floats but not as doubles, group of each row).
+    """Return (rows whose scores equal others as 32-bit floats but not as doubles, group of each), int64 each,
+    often empty.
 
     Rows must be in order "trec".
     """

@@ -1,4 +1,4 @@
-"""Origins of scores (collection, judgments, depth), and the reasons why two must not be compared."""
+"""The origins of scores (collection, judgments, depth), and why two scores must not be compared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Origin:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The digest, or that of the judgments that are here; "" if neither is known."""
+        """The digest, or a hash of the judgments themselves; "" if neither is known."""
         if self.digest or self.judgments is None:
             return self.digest
         try:
@@ -65,10 +65,9 @@ class Origin:
 
 
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
-    """Return the reasons why two scores must not be compared, as phrases that follow "they are"; [] if they
-    may be.
+    """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may be.
 
-    paired: True if values are compared query by query, so that only shared queries need equal judgments.
+    paired: values are compared query by query, so that only shared queries need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -95,9 +94,10 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence on each part that different algorithms made.
+    """Return a sentence for each part, such as a measure, that was computed by different algorithms; []
+    without any.
 
-    made: {name of the scores: {part, such as "measure nDCG@10": number of its algorithm}}.
+    made: {name of the scores: {part: number of its algorithm}}.
     """
     numbers: dict[str, dict[str, list[str]]] = {}
     for name, parts in made.items():
@@ -112,7 +112,7 @@ def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def judgment_marks(judgments: Grades) -> dict[str, str]:
-    """Return {query: hash of its judgments}, eight hexadecimal digits, independent of document order."""
+    """Return {query: hash of its judgments, 8 hexadecimal digits}; the order of documents does not matter."""
     return {query: _mark(grades) for query, grades in judgments.to_dict().items()}
 
 

@@ -32,7 +32,7 @@ MODEL = "llm:"
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """The source that a file names for each judgment, such as a person or a model."""
+    """The source of each judgment that a file names, such as a person or a model."""
 
     names: tuple[str, ...]
     """Distinct origins; "" for judgments without one."""
@@ -41,21 +41,21 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return origins from one text for each judgment."""
+        """Return origins from a name for each judgment, "" for no origin."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
 
     @staticmethod
     def alike(name: str, count: int) -> Origins:
-        """Return the same origin for all `count` judgments."""
+        """Return the same origin for `count` judgments."""
         return Origins((name,), np.zeros(count, np.int32))
 
     def take(self, rows: NDArray[np.integer]) -> Origins:
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """Return these origins followed by the other ones."""
+        """Return the origins of these judgments, followed by the other ones."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
@@ -64,19 +64,22 @@ class Origins:
         return [self.names[code] for code in self.code.tolist()]
 
     def of_models(self) -> NDArray[np.bool_]:
-        """Return the mask of judgments by models, whose origins begin with "llm:", bool[n]."""
+        """Return True for each judgment whose origin begins with "llm:", bool[n]."""
         models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
         return np.asarray(models[self.code], np.bool_)
 
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return {origin: number of judgments, or of the selected `rows`}, descending."""
+        """Return {origin: number of judgments}, most frequent first.
+
+        rows: bool[n], the judgments to count; None for all.
+        """
         code = self.code if rows is None else self.code[rows]
         number = np.bincount(code, minlength=len(self.names)).tolist()
         counts = {name: n for name, n in zip(self.names, number, strict=True) if n}
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
     def counts_in_words(self, rows: NDArray[np.bool_] | None = None) -> str:
-        """Return the counts in words: "9 human, 2 llm:judge"."""
+        """Return the counts of `counts` in words: "9 human, 2 llm:judge"."""
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
@@ -139,9 +142,9 @@ class Qrels:
     def of(judgments: Mapping[Any, Any]) -> Qrels:
         """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
-        A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a pandas Series.
-        Queries without judgments are left out, as in trec_eval. Raises BadValue for a grade that is not a finite
-        number.
+        A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a
+        pandas Series. Queries without judgments are left out, as in trec_eval. Raises BadValue for another
+        form, a grade that is not a finite number, and a document with two grades.
         """
         if not isinstance(judgments, Mapping):
             raise BadValue(
@@ -238,7 +241,7 @@ class Qrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {column: values} with query, doc, grade and any known origin of each judgment."""
+        """Return {"query", "doc", "grade", and "origin" if known: values}, a value for each judgment."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -252,7 +255,7 @@ class Qrels:
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
     def grade_counts(self) -> dict[float, int]:
-        """Return {grade: judgments}; {} for grades with fractions."""
+        """Return {grade: number of judgments}, ascending; {} if grades have fractions."""
         grades, counts = np.unique(self.grade, return_counts=True)
         return {} if self.fractional else dict(zip(grades.tolist(), counts.tolist(), strict=True))
 
@@ -278,7 +281,7 @@ class Qrels:
         return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
 
     def labelled(self, origin: str) -> Qrels:
-        """Return the judgments with the same origin for all, such as "human" or "llm:judge-1"."""
+        """Return the judgments with one origin for all, such as "human" or "llm:judge-1"."""
         return replace(self, origin=Origins.alike(origin, len(self.doc)))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
@@ -290,7 +293,7 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments that the mask `rows`, bool[n], selects. Queries without any are dropped."""
+        """Return the judgments for which `rows`, bool[n], is True; queries left without any are dropped."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
@@ -300,7 +303,7 @@ class Qrels:
         return replace(of_rows, beside=self.beside)
 
     def only(self, queries: NDArray[np.integer]) -> Qrels:
-        """Return the judgments of these queries, renumbered from 0 in this order."""
+        """Return the judgments of the queries with these numbers, renumbered from 0 in this order."""
         ptr = offsets(np.diff(self.ptr)[queries])
         rows, _ = stretches(self.ptr[:-1][queries], self.ptr[1:][queries])
         origins = None if self.origin is None else self.origin.take(rows)
@@ -311,7 +314,10 @@ class Qrels:
 
 
 def grade_of(value: object, where: str) -> float:
-    """Return a grade, as int if whole. Raises BadValue for text, NaN, infinity and values beyond ±16384."""
+    """Return a grade, as int if whole. Raises BadValue for text, NaN, infinity and values beyond ±16384.
+
+    where: names the judgment in the message.
+    """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
     elif isinstance(value, (float, np.floating)) and math.isfinite(value):
@@ -353,7 +359,8 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge; origins are kept.
+    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their
+    origins.
 
     `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects.
     """

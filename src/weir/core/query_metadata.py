@@ -42,7 +42,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each of these queries, float64[n]; raises BadValue if one is missing."""
+        """Return the weight of each of these queries, float64[n]; raises BadValue for a query without one."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -103,7 +103,7 @@ class QueryGroups:
         return f"<QueryGroups by {self.name}: {len(self.queries):,} queries in {len(self.labels):,} groups>"
 
     def rows(self, queries: Ids) -> dict[str, Int64]:
-        """Return {label: positions of its members in `queries`}, without empty groups."""
+        """Return {label: positions of its members in `queries`, int64}, without empty groups."""
         codes = self.queries.codes(queries.strings)
         at = np.where(codes >= 0, self.group[codes], -1) if len(self.queries) else codes
         found = {label: np.flatnonzero(at == number) for number, label in enumerate(self.labels)}
@@ -179,14 +179,14 @@ class QueryMetadata:
         return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
-        """Return (name, lists) of candidates and exclusions that are not all empty."""
+        """Return ("candidates" or "excluded", lists) for each of the two that has a nonempty list."""
         both = (("candidates", self.candidates), ("excluded", self.excluded))
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
     def fitting(self) -> DocumentMasks | None:
-        """Return the documents that pass the queries' filters; None without filters.
+        """Return the documents that pass each query's filter; None without filters.
 
-        Raises BadValue for filters that have not been evaluated on documents yet.
+        Raises BadValue for filters that have not been evaluated on documents.
         """
         if self.filter is not None and self.permitted is None:
             raise BadValue(
@@ -203,8 +203,8 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of these queries. A column without any entry becomes None, except candidates
-        and exclusions."""
+        """Return the metadata of the queries with these numbers. A column left without entries becomes
+        None, except lists of documents and filters."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}
@@ -220,7 +220,7 @@ class QueryMetadata:
 
 
 class MetadataError(ValueError):
-    """A metadata value has the wrong type; `row` is the number of its query."""
+    """Raised for a metadata value of the wrong type; `row` is the number of its query."""
 
     def __init__(self, row: int, found: str, expected: str) -> None:
         super().__init__(f"{found}; expected {expected}")

@@ -1,4 +1,4 @@
-"""Checks that the order of rows, their ranks and their scores agree, with the messages about it."""
+"""Check whether the order of rows, their ranks and their scores agree, with the messages about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ CHANCE_OF_RANKS = 0.05
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of how well the order of rows, ranks and scores agree. Counts of parts of a file can be added."""
+    """Counts of rankings whose row order, ranks and scores agree or not; counts of parts of a file can be
+    added."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
@@ -70,7 +71,8 @@ class OrderCounts:
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that rows are meant in an order other than by score."""
+        """Return a sentence for each sign that rankings are meant in another order than by descending
+        score; () without any."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -100,7 +102,7 @@ def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> Or
     """Return counts of how well rows, or their ranks, agree with scores.
 
     cuts: int64[rankings + 1], first row of each nonempty ranking, and the end.
-    score, rank: float64[rows]; NaN for a row without a rank.
+    score, rank: float64[rows]; NaN for a row without a rank, None if no row has one.
     """
     if len(score) == 0:
         return OrderCounts()
@@ -157,8 +159,6 @@ def _looks_exchanged(
 
 
 def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, int, int]:
-    """Return (rankings whose scores vary with rank, of these the rankings that contradict ranks somewhere,
-    and everywhere)."""
     if ((rank[1:] < rank[:-1]) & (query[1:] == query[:-1])).any():
         order = np.lexsort((rank, query))
         query, rank, score = query[order], rank[order], score[order]
@@ -173,7 +173,10 @@ def _against_ranks(query: Int64, rank: Float64, score: Float64) -> tuple[int, in
 
 
 def may_rise(cuts: Int64, score: Float64) -> bool:
-    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each."""
+    """Return False if scores certainly fall in most rankings, judging by the first two and the last of each.
+
+    cuts: see `order_counts`.
+    """
     begins, ends = cuts[:-1], cuts[1:] - 1
     first, second, last = score[begins], score[np.minimum(begins + 1, ends)], score[ends]
     if not (first <= second).any():  # as in most runs
@@ -209,7 +212,8 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return counts of how well the order of each ranking agrees with its scores."""
+    """Return counts of how well the order of each ranking agrees with its scores; empty rankings do not
+    count."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

@@ -84,13 +84,14 @@ _KIND_OF: dict[type, ResultKind[Any]] = {}
 
 
 def member_text(one: object) -> str:
-    """Return a single result as the text of its tables; classes of results use it as `__repr__`."""
+    """Return a single result as the text of its tables, for `__repr__`; the default repr for a class of no
+    ResultKind."""
     kind = _KIND_OF.get(type(one))
     return object.__repr__(one) if kind is None else tables_as_text(kind.tables((one,)), "text")
 
 
 def member_html(one: object) -> str:
-    """Return a single result as HTML; classes of results use it as `_repr_html_`."""
+    """Return a single result as HTML, for `_repr_html_`."""
     kind = _KIND_OF[type(one)]
     return notebook_html((kind.html or kind.page or kind.tables)((one,)), ())
 

@@ -13,19 +13,20 @@ def score(value: float) -> str:
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as text in brackets; "[-]" without bounds."""
+    """Return an interval as text in brackets; "[-]" if a bound is None or NaN."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"
 
 
 def short_score(value: float) -> str:
-    """Return a score with three decimals, as published tables and narrow cells have it; a dash for NaN."""
+    """Return a score with three decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def typeset_change(value: float) -> str:
-    """Return a signed difference with four decimals, for charts and pages; 0 if it rounds to 0, - for NaN."""
+    """Return a signed difference with four decimals and a typographic minus; 0 if it rounds to 0, a dash
+    for NaN."""
     shown = f"{value:+.4f}"
     return "-" if math.isnan(value) else "0" if float(shown) == 0 else typeset(shown)
 
@@ -36,7 +37,7 @@ def coarse_score(value: float) -> str:
 
 
 def share_change(ratio: float) -> str:
-    """Return a ratio's distance from 1 as a signed percentage, such as +5%; 0% if it rounds to 0."""
+    """Return a ratio minus 1 as a signed percentage, such as +5.0%; 0% if it rounds to 0."""
     shown = f"{ratio - 1:+.1%}"
     return "0%" if shown in ("+0.0%", "-0.0%") else shown
 
@@ -83,17 +84,17 @@ def probability(value: float) -> str:
 
 
 def effect(value: float | None) -> str:
-    """Return a signed effect size with two decimals; a dash without one."""
+    """Return a signed effect size with two decimals; a dash for None or NaN."""
     return "-" if value is None or math.isnan(value) else f"{value:+.2f}"
 
 
 def exact(value: float) -> str:
-    """Return the shortest decimals that read back equal."""
+    """Return the shortest decimals that read back as the same float."""
     return repr(value)
 
 
 def figure(value: float | None) -> str:
-    """Return a measured quantity with about three digits; a dash without one."""
+    """Return a measured quantity with about three digits; a dash for None or NaN."""
     if value is None or math.isnan(value):
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -106,7 +107,7 @@ def money(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time with two digits in a suitable unit; a dash without one."""
+    """Return a time with two digits in s, min, h or days; a dash for None."""
     if seconds is None:
         return "-"
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
@@ -116,7 +117,7 @@ def duration(seconds: float | None) -> str:
 
 
 def bytes_text(count: float | None) -> str:
-    """Return a number of bytes with two digits in a suitable unit; a dash without one."""
+    """Return a number of bytes with two digits in kB, MB, GB or TB (powers of 1,000); a dash for None."""
     if count is None:
         return "-"
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):

@@ -42,7 +42,8 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings, one for each query, without duplicates, in trec order (core/order.py); read-only."""
+    """Rankings, one for each query, without duplicates, by descending score then descending document id;
+    read-only."""
 
     queries: Ids
     """All queries asked; a ranking may be empty."""
@@ -122,8 +123,8 @@ class Run:
 
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
-        Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a repeated
-        document in a ranking.
+        Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a
+        repeated document in a ranking.
         """
         return READ_RUN(path, ties)
 
@@ -163,7 +164,7 @@ class Run:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {column: values} with query, doc, rank and score, in rank order.
+        """Return {"query", "doc", "rank", "score": values}, a value for each row, in rank order.
 
         Raises BadValue if document identifiers were not read.
         """
@@ -193,7 +194,7 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """Return the first k documents of every ranking; raises BadValue for k below 1."""
+        """Return the run with only the first k documents of every ranking; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
@@ -203,7 +204,7 @@ class Run:
         return ranks(self.ptr)
 
     def without_self(self) -> Run:
-        """Return the run without documents that have the identifier of their query (ArguAna, Quora).
+        """Return the run without documents that have the identifier of their query, as in ArguAna and Quora.
 
         To keep k documents, search k + 1. Raises BadValue if document identifiers were not read.
         """
@@ -214,7 +215,8 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
+            without it is its own document.
 
         Raises BadValue for a passage without a document and a separator that no identifier has.
         """
@@ -235,8 +237,10 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def by_identifier(self, queries: Queries) -> Run:
-        """Return the run with identifiers of `queries` in place of their texts, if it has some of these texts and
-        no identifier, and warn (RankingWarning); otherwise the run as it is.
+        """Return the run with identifiers in place of query texts, and warn (RankingWarning), if the run
+        names its queries by text.
+
+        The run as it is if it has an identifier of `queries`, or texts that are no queries or ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -250,10 +254,10 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
+        allow.
 
-        Rankings of other queries are kept. Raises BadValue for filters that are still to be evaluated on
-        documents.
+        Rankings of other queries are kept. Raises BadValue for filters not yet evaluated on documents.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -266,35 +270,36 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query; raises BadValue without identifiers."""
+        """Return the run without the documents listed for each query, aligned with its queries; raises
+        BadValue if document identifiers were not read."""
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query; an empty list keeps all.
+        """Return the run with only the documents listed for each query, aligned with its queries; an empty
+        list keeps all.
 
-        Raises BadValue without identifiers.
+        Raises BadValue if document identifiers were not read.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks permit; raises BadValue without identifiers."""
+        """Return the run with only the documents that the masks, aligned with its queries, permit; raises
+        BadValue if document identifiers were not read."""
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return whether the documents at ranks k and k + 1 of each query have equal scores, bool[Q]."""
+        """Return True for each query whose documents at ranks k and k + 1 have equal scores, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
-        """Return for each query how many of its documents share their score with another, int32[Q]."""
+        """Return the number of documents of each query that share their score with another, int32[Q]."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row if scores are compared as 32-bit floats, int32[n].
-
-        None if the ranks are the same, or not known.
-        """
+        """Return the rank of each row if scores are compared as 32-bit floats, int32[n]; None if no rank
+        changes, or unknown."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)

@@ -48,7 +48,7 @@ class Note:
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
-        """Return the same note about a named system or collection."""
+        """Return the note with `name: ` before its text, unless that is there already."""
         return self if self.text.startswith(f"{name}: ") else replace(self, text=f"{name}: {self.text}")
 
 
@@ -69,7 +69,7 @@ class LabelUse:
     """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """Return the use for some queries; the model's share of labels is then unknown."""
+        """Return the use for the queries at these positions; `share` becomes NaN."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -184,7 +184,7 @@ class MeasureScores(Mapping[str, float]):
         return self.array.copy()
 
     def to_dict(self) -> dict[str, float]:
-        """Return {query id: value}."""
+        """Return {query id: value}, NaN where the measure is undefined."""
         return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
 
     to_frame = frames.to_frame
@@ -206,7 +206,7 @@ GEOMETRIC: Hook[[str], bool] = Hook("measures with geometric means")
 
 
 def known_mean(values: Float64) -> float:
-    """Return the mean of the values that are not NaN; NaN without any."""
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     known = values[~np.isnan(values)]
     return math.fsum(known.tolist()) / len(known) if len(known) else math.nan
 
@@ -215,8 +215,8 @@ def known_mean(values: Float64) -> float:
 class Scores:
     """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives the values of a measure by query; iteration gives names
-    of measures.
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values by query; iteration gives names of
+    measures.
     """
 
     measures: tuple[str, ...]
@@ -272,11 +272,12 @@ class Scores:
     _repr_html_ = results.result_html
 
     def tables(self) -> tuple[Table, ...]:
-        """Return a table with a line for each measure: mean, 95% interval, number of queries."""
+        """Return a table with mean, 95% interval and number of queries of each measure."""
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes that `weir eval` prints: unanswered and unjudged queries, ties, conventions."""
+        """Return notes on unanswered and unjudged queries, ties and conventions, as `weir eval` prints
+        them."""
         return SCORE_NOTES(self)
 
     def plot(self) -> Plot:
@@ -288,8 +289,8 @@ class Scores:
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
         """Return scores from {measure: {query: value}}; NaN is undefined.
 
-        Of measures with a geometric mean, such as gmAP, values are logarithms, as `to_dict` gives them. Raises BadValue
-        if there is no value, for measures of different queries, and for values that are no logarithms.
+        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Raises BadValue if
+        there is no value, for measures of different queries, and for values that are no logarithms.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -311,7 +312,7 @@ class Scores:
         return Scores(names, Ids.of(first), rows, np.ones(len(first), np.bool_), geometric=geometric)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return {measure: {query id: value}}."""
+        """Return {measure: {query id: value}}, NaN where a measure is undefined."""
         return {measure: self[measure].to_dict() for measure in self.measures}
 
     to_frame = frames.to_frame
@@ -332,8 +333,8 @@ class Scores:
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of the queries at these positions. Values that describe all queries together
-        become unknown."""
+        """Return the scores of the queries at these positions, without ties, notes and other facts of all
+        queries together."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         judged = None if self.judged is None else self.judged[rows]
         return Scores(
@@ -379,7 +380,8 @@ class Scores:
         return self.measures.index(measure)
 
     def id_order(self) -> Int64:
-        """Return the query numbers in descending order of identifiers, int64[Q], in which queries are resampled."""
+        """Return the positions of queries by descending identifier, int64[Q]: the order in which they are
+        resampled."""
         return np.argsort(self.queries.tie_ranks)
 
     def in_id_order(self, measure: str) -> Float64:
@@ -387,7 +389,8 @@ class Scores:
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """Return the mean of a measure, under any of its names. Raises UnknownName if absent."""
+        """Return a measure's mean over the queries for which it is defined, NaN without any. Raises
+        UnknownName if absent."""
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
@@ -398,7 +401,7 @@ class Scores:
         """Return the mean of each measure over the queries for which it is defined, float64[M]; NaN without
         any.
 
-        If values are logarithms, it is the geometric mean of the original values.
+        Geometric measures give the geometric mean.
         """
         return self._means(self.values)
 
@@ -419,7 +422,8 @@ class Scores:
         return counts
 
     def movable(self) -> Int64:
-        """Return for each measure how many queries have a value that depends on the order of ties, int64[M]."""
+        """Return the number of queries whose value depends on the order of ties, int64[M]; 0 if that was
+        not computed."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -451,7 +455,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, by the label of each group.
+    """Scores of groups of queries, as a mapping by label.
 
     Prints as a table of groups, their macro mean (equal weights) and the mean over all queries.
     """
@@ -465,7 +469,7 @@ class GroupedScores(Mapping[str, Scores]):
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
-        """Return the scores of each group; raises BadValue if no query has one."""
+        """Return the scores of each group with queries; raises BadValue if no query has one."""
         rows = groups.rows(scores.queries)
         if not rows:
             raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
@@ -498,7 +502,7 @@ class GroupedScores(Mapping[str, Scores]):
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each query of each group."""
+        """Return {"group", "query", each measure: values}, a value for each query of each group."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -507,11 +511,11 @@ class GroupedScores(Mapping[str, Scores]):
         return frames.columns_of(lines)
 
     def micro(self) -> dict[str, float]:
-        """Return the mean of each measure over all queries, with or without a group."""
+        """Return {measure: mean over all queries}, with or without a group."""
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return the mean of each measure over the group means that are defined; NaN without any."""
+        """Return {measure: mean of the group means that are defined}; NaN without any."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -521,7 +525,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: exponentiated if the values are logarithms (`geometric`)."""
+    """Return a mean or bound as reported: exponentiated if its values are logarithms (`geometric`)."""
     return math.exp(mean) if geometric else mean
 
 
@@ -540,7 +544,8 @@ class JudgedScores:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the judgments of all queries, independent of their order."""
+        """Hash of the judgments of all queries, 16 hexadecimal digits; the order of queries does not
+        matter."""
         text = json.dumps(sorted(self.marks.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -567,7 +572,7 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each query of each collection."""
+        """Return {"dataset", "query", each measure: values}, a value for each query of each collection."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -19,8 +19,9 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
     """Return a short name for each system, all different: `dense("minilm", dtype="bf16")` becomes minilm.
 
     chosen: {name: label} of systems with a fixed label.
-    Names lose their settings, and also their kind if they name a model. Names that become equal get back the
-    settings that differ, then the kind, then the whole name. A name that is no expression is kept.
+
+    Settings are dropped, and the function around a model's name. Equal names get back the settings that
+    differ, then the function, then all. A name that is no expression is kept.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -46,7 +47,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}. The title of `run("runs/bm25.trec")` is bm25; other systems keep their name."""
+    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems their name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -54,8 +55,8 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence on each set of different names that look alike: they differ in blanks, or in how letters are
-    composed (NFC and NFD)."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC,
+    NFD)."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -63,9 +64,10 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the systems that a text means: by full name, else by title, short name, or path of stored rankings.
+    """Return the names of the systems that a text means: by full name, else title, short name, or path of
+    stored rankings.
 
-    A path may lack its first folders, as "BM25.trec.gz".
+    A path may lack its first folders, as "BM25.trec.gz". Empty if none matches.
     """
     names, parts = tuple(titles), PurePath(text).parts
     short = dict(zip(names, short_names(names), strict=True))
@@ -92,7 +94,7 @@ _OF_DATASET = "{dataset}"
 
 
 def run_file_name(name: str) -> str:
-    """Return a file name of rankings without the endings of its format and without the placeholder of a collection."""
+    """Return the name of a run file without its format's endings and without "{dataset}"."""
     short = _RUN_ENDING.sub("", name)
     if _OF_DATASET in short:
         short = short.replace(_OF_DATASET, "").strip("._- ")

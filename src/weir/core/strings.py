@@ -25,14 +25,15 @@ def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Return (the numbers begin[i]..end[i] - 1 for all i, concatenated; the i of each), both int64."""
+    """Return (begin[i]..end[i] - 1 for all i, concatenated; the i of each), both int64."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets run from 0 to `total` without decreasing. Compiled loops do not check this."""
+    """Return True if offsets begin at 0, end at `total` and never decrease; compiled loops do not check
+    this."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
@@ -64,7 +65,7 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.u
 def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return up to eight bytes from each start as a little-endian word, zero beyond `length`, uint64[n]."""
+    """Return the first eight bytes at each start as a little-endian word, zero beyond `length`, uint64[n]."""
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -181,7 +182,7 @@ SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
 
 
 def shown_beginning(column: StringColumn) -> str:
-    """Return the number of strings and the first few, for a repr."""
+    """Return the number of strings and the first five, cut to 40 characters, for a repr."""
     first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
     return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
 
@@ -208,7 +209,7 @@ class Strings:
 
     @staticmethod
     def packed(values: Sequence[bytes | memoryview]) -> Strings:
-        """Return a column of UTF-8 byte strings."""
+        """Return a column of byte strings, which must be UTF-8."""
         ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 
@@ -233,13 +234,13 @@ class Strings:
         return iter(self.tolist())
 
     def feed(self, update: Callable[[bytes], object]) -> None:
-        """Give all strings to the `update` of a hash, equal ones alike wherever they begin in a buffer."""
+        """Pass offsets and bytes of all strings to a hash's `update`; equal columns give equal hashes."""
         column = self if self.ptr[0] == 0 else self.take(np.arange(len(self)))
         update(column.ptr.tobytes())
         update(column.data[: column.ptr[-1]].tobytes())
 
     def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
-        """Return the size in bytes of each string, or of the strings at these positions, int64[n]."""
+        """Return the size in bytes of each string, or of the strings at positions `codes`, int64[n]."""
         if codes is None:
             return np.diff(self.ptr)
         lengths: Int64 = self.ptr[1:][codes] - self.ptr[:-1][codes]
@@ -310,7 +311,7 @@ class Ids:
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:
-        """Return these identifiers, written as text (1 -> "1"), numbered in their order.
+        """Return identifiers, written as text (1 -> "1") and numbered in this order.
 
         Raises BadValue for a duplicate, empty or too long identifier.
         """
@@ -351,7 +352,7 @@ class Ids:
 
     @cached_property
     def strings(self) -> Strings:
-        """All identifiers in memory; use `take` to read only some."""
+        """All identifiers, read into memory; `take` reads only some."""
         return self.column.slice(0, len(self))
 
     def tolist(self) -> list[str]:
@@ -398,7 +399,10 @@ class Ids:
         return code
 
     def code(self, name: object, of: str) -> int:
-        """Return the number of an identifier; raises UnknownName."""
+        """Return the number of an identifier; raises UnknownName if it is absent.
+
+        of: the kind of name, for the message.
+        """
         code = int(self.codes([str(name)])[0])
         if code < 0:
             raise UnknownName(of, str(name), self[:_SUGGESTED])
@@ -406,14 +410,16 @@ class Ids:
 
     @cached_property
     def tie_ranks(self) -> Int32:
-        """Position of each identifier in descending byte order, int32[n]; decides ties (core/order.py)."""
+        """Position of each identifier in descending byte order, int32[n], by which ties of scores are
+        ordered."""
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones reversed, int64[n]."""
+    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones by
+    descending position, int64[n]."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -459,7 +465,8 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def count_equal(data: Bytes, start: Int64, length: Int64, strings: Strings) -> int:
-    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i of `strings`.
+    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i of `strings`;
+    empty ones do not count.
 
     Strings of equal length and hash count as equal.
     """

@@ -65,12 +65,14 @@ class Subject:
     """Queries of the split, with the documents that may be ranked for them."""
     unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """(candidates that re-rankers left unscored, candidates) by run, from its record."""
+    uneven_depths: tuple[str, ...] | None = None
+    """Sentences on rankings too different in length for the measures of their scores; None if they have no scores."""
     versions: tuple[str, ...] = ()
     """Names of further subjects of the same results folder, collection and split, with other documents or judgments."""
 
     @property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that are there, such as "corpus"; judgments only count with queries."""
+        """The names of the fields that are present, such as "corpus"; "qrels" only with judgments."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -93,7 +95,7 @@ class Subject:
 
     @cached_property
     def joins(self) -> dict[str, Judged]:
-        """The join of each run with the judgments; raises BadValue without judgments."""
+        """Each run joined with the judgments, by name; raises BadValue without judgments."""
         return {name: Judged.of(run, self.need_qrels()) for name, run in self.runs.items()}
 
     def need_corpus(self) -> Corpus:

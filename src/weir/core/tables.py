@@ -1,4 +1,4 @@
-"""Tables as values: cells with marks, and sentences; and their output to terminals, CSV, Markdown, LaTeX and HTML."""
+"""Tables as values, and their output to terminals, CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -118,8 +118,11 @@ class Table:
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return rows of cells for a terminal, styled with `colour`: text, * for the best, triangles for
-        verdicts, letters of groups."""
+        """Return the header and rows as cells for a terminal: text, * for the best, triangles for verdicts,
+        letters of groups.
+
+        colour: style cells that have a style.
+        """
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
             ends.append([])
@@ -141,7 +144,8 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """Return the table for a terminal of this width in columns; None is unbounded."""
+        """Return the table for a terminal of `width` columns; None is unbounded. Columns that do not fit
+        go below."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [_paragraph(self.title, width)] if self.title else []
@@ -168,7 +172,7 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return how many blocks, one below another, the table takes to fit a width."""
+        """Return the number of blocks, one below another, that the table needs to fit a width; 1 for None."""
         if width is None:
             return 1
         room = max(width, _NARROWEST)
@@ -198,8 +202,8 @@ class Table:
     def latex(self) -> str:
         """Return a LaTeX tabular for the packages booktabs and, with verdicts, amssymb.
 
-        The best value is bold, the second is underlined, superscripts are verdicts and letters, and sentences
-        are comments.
+        The best value is bold, the second underlined, verdicts and letters are superscripts, sentences
+        comments.
         """
         above, notes = ([f"% {_latex_escaped(line.strip())}" for line in part if line]
                         for part in ((self.title, *self.above, *self.commands), map(_in_bold, self.notes)))  # fmt: skip
@@ -218,7 +222,7 @@ class Table:
         return self.text()
 
     def without(self, key: int) -> Table:
-        """Return the table without one of its key columns."""
+        """Return the table without the key column at this position."""
         rows = tuple((*row[:key], *row[key + 1 :]) for row in self.rows)
         return replace(
             self, header=(*self.header[:key], *self.header[key + 1 :]), rows=rows, keys=self.keys - 1
@@ -291,7 +295,7 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table from lines of cells, the first line as header; other arguments are fields of `Table`."""
+    """Return a table whose header is the first of `lines`; other arguments are fields of `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
@@ -299,9 +303,9 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return the first ten rows of aligned columns as a table.
+    """Return the first ten rows of columns, with long texts cut, as a table under `title`.
 
-    A sentence below states the number of all rows, `count`.
+    count: the number of all rows, which a sentence below states.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -323,7 +327,7 @@ def folded_html(summary: str, inside: str) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return at most `most` characters of the text, cut at the end of a word if possible."""
+    """Return at most `most` characters of the text, cut at the end of a word if possible, with "…"."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -390,8 +394,7 @@ def _aligned_html(lines: Iterable[str], hang: int) -> str:
 
 
 def notebook_html(tables: Sequence[Table], notes: Sequence[object] = ()) -> str:
-    """Return tables and notes as HTML with one style, as notebooks show a result: notes that are not decisive
-    are folded."""
+    """Return tables and notes as HTML with one style sheet; notes that are not decisive are folded."""
     parts = [table.html_body() for table in tables]
     shown = [note for note in notes if getattr(note, "decisive", False)]
     rest = [note for note in notes if note not in shown]
@@ -489,8 +492,8 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 
 def csv_cell(value: object) -> object:
-    """Return a value for a cell of a CSV file. Text that a spreadsheet would run as a formula gets an
-    apostrophe before it."""
+    """Return a value for a CSV cell: None becomes "", and text that a spreadsheet would run as a formula
+    gets an apostrophe before it."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -566,12 +569,13 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return rows of text in aligned columns under a header.
+    """Return rows of text in aligned columns, the first row as header.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
+    width: of the terminal; None for no limit.
 
-    Cells wider than their column are wrapped; columns that do not fit go to further tables below, each
-    beginning with the first `keys` columns.
+    Cells too wide are wrapped; columns that do not fit go to further tables below, each beginning with the
+    first `keys` columns.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -589,7 +593,7 @@ def columns(
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Return whether the cells fit side by side in the width without wrapping."""
+    """Return whether the cells fit side by side in `width` columns without wrapping; True for None."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 

@@ -29,6 +29,7 @@ from weir.experiment.results import (
     named_place,
     refuse_collections_apart,
     runs_in,
+    unequal_depths,
     unscored_candidates,
 )
 from weir.experiment.stage_store import silent
@@ -169,7 +170,13 @@ def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}
-    return replace(subject, self_match="drop" if dropped else "keep", unscored=unscored)
+    notes = unequal_depths(cells, [row.measure for cell in cells for row in cell.rows])
+    return replace(
+        subject,
+        self_match="drop" if dropped else "keep",
+        unscored=unscored,
+        uneven_depths=tuple(note.text.removeprefix(f"{cells[0].dataset}: ") for note in notes),
+    )
 
 
 def _title(group: tuple[str, ...], groups: Sequence[tuple[str, ...]]) -> str:

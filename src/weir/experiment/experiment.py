@@ -504,8 +504,8 @@ class Experiment:
                 raise FormatError(
                     undocumented.layout.root,
                     f"no documents, which {one} searches",
-                    'documents.jsonl or corpus.jsonl; systems with documents of their own need none: run("bm25.trec"), '
-                    'http("search.toml"), command("..."), functions of Python',
+                    "corpus.jsonl, docs.jsonl, corpus.tsv or docs.tsv; systems with documents of their own need none: "
+                    'run("bm25.trec"), http("search.toml"), command("..."), functions of Python',
                 )
             if undocumented.layout.queries is None and not isinstance(one, StoredRun):
                 raise FormatError(

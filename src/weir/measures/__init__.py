@@ -1,5 +1,5 @@
-"""Measures: values that print and parse back, and functions from a run joined with judgments to numbers by
-query."""
+"""Measures as values that print and parse back, and the functions that compute them from a run joined with
+judgments."""
 
 from typing import TYPE_CHECKING
 

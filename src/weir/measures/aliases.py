@@ -1,8 +1,6 @@
-"""Names that other tools give to Weir's measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers,
-ir-measures.
+"""Other tools' names of measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers, ir-measures.
 
-A name is listed only if the other tool's number equals Weir's by definition, else it is refused with the
-reason.
+A name is listed only if its number there equals Weir's by definition, else refused with the reason.
 """
 
 from __future__ import annotations
@@ -102,8 +100,9 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 
     text: a name without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or
         "map@10-l2".
+    ours: Weir's names.
 
-    Raises BadValue, saying which, for a name that means another number in its tool.
+    Raises BadValue for a name that means another number in its tool.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -128,8 +127,8 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return settings and cut-off of ir-measures by Weir's names, and True if unjudged documents are removed
-    first."""
+    """Return (settings, cut-off, True if unjudged documents are removed first) by Weir's names, from a
+    measure of ir-measures."""
     # nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'),
     # P(judged_only=True)@5 is
     # condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
@@ -158,7 +157,7 @@ def suggestion(text: str, ours: Iterable[str]) -> str | None:
 
 
 def with_setting(text: str, setting: str) -> str:
-    """Return the measure's text with one more setting: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
+    """Return a measure's text with a setting added: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
     match = re.fullmatch(r"(\w+)(?:\((.*)\))?(@\d+)?", text)
     assert match is not None  # the tables above hold nothing else
     inside = ", ".join(part for part in (match[2], setting) if part)

@@ -1,6 +1,7 @@
-"""From a run and judgments to scores: conventions, counted queries, and the join of run files with judgments.
+"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and
+self-matches.
 
-Every judged query counts; an unanswered query scores 0 and is reported, unless conventions change that.
+By default every judged query counts, and an unanswered one scores 0.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 @named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """The rules that decide a score besides run, judgments and measure; raises UnknownName for an unknown word.
+    """The rules that decide a score besides run, judgments and measure; raises UnknownName for an unknown
+    word.
 
-    Prints in the form that `parse_conventions` reads, such as `ties=expected, missing=answered-only`, or
-    `default`.
+    Prints as `parse_conventions` reads it: `ties=expected, missing=answered-only`, or `default`.
     """
 
     ties: Literal["trec", "trec9", "expected", "bounds"] = "trec"
@@ -112,7 +113,7 @@ def parse_conventions(text: str) -> Conventions:
     """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" means all
     defaults.
 
-    Raises UnknownName for an unknown word, BadValue for a malformed text.
+    Raises UnknownName for an unknown convention or word, BadValue for a malformed text.
     """
     words: dict[str, Any] = {}
     for part in [] if text.strip() == "default" else text.split(","):
@@ -135,13 +136,14 @@ _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
     """Return the measures without repetition, given as values, names or another library's measures.
 
-    Raises UnknownName, and BadValue for an empty list.
+    Raises UnknownName for an unknown one, BadValue for an empty list or an invalid setting.
     """
     return tuple(dict.fromkeys(named_measures(measures).values()))
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Return {name as given: measure}; raises UnknownName, and BadValue for an empty list."""
+    """Return {name as given: measure}; raises UnknownName for an unknown one, BadValue for an empty list
+    or an invalid setting."""
     alone = isinstance(measures, (str, Measure)) or not isinstance(
         measures, Iterable
     )  # such as one of ir-measures
@@ -162,9 +164,9 @@ def score_run(
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
-    """Return the scores of a run: one value for each measure and judged query.
+    """Return the scores of a run: a value for each measure and judged query, 0 by default for an unanswered
+    one.
 
-    qrels: the judgments.
     run: a run read with ties="trec9" stays in that order.
     measures: values or names.
     conventions: rules for ties, missing and empty queries and self-matches.
@@ -177,7 +179,7 @@ def score_run(
 
 
 def ranked_by(run: Run, conventions: Conventions) -> Run:
-    """Return the run in the order that the conventions ask for, without self-matches if they drop these.
+    """Return the run in the tie order of the conventions, without self-matches if they are dropped.
 
     Raises BadValue if that needs document ids that were not read.
     """
@@ -192,10 +194,10 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments, with the range over orders of tied documents if asked
-    for.
+    """Return the scores of a run joined with judgments, with their range over orders of ties if the
+    conventions ask for it.
 
-    Raises BadValue if no query counts, or if a mean or range over orders is asked for that is not known.
+    Raises BadValue if no query counts, and for a mean or range over orders that cannot be computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -256,9 +258,9 @@ def _all_found(judged: Judged) -> bool:
 
 
 def check_shared_queries(judged: Judged, path: Path | None = None) -> None:
-    """Raise BadValue if no query of the run is judged.
+    """Raise BadValue if the run has queries, and none of them is judged.
 
-    path: the run's file, for messages.
+    path: the run's file, for the message.
     """
     if len(judged) and judged.ignored and not judged.answered.any():
         where = "" if path is None else f"{path}: "
@@ -276,7 +278,7 @@ T = TypeVar("T")
 def each_file(
     runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
 ) -> tuple[dict[Path, T], list[str]]:
-    """Return ({file: result of `score`}, a sentence for each file that cannot be scored).
+    """Return ({file: result of `score`}, messages about files that cannot be scored).
 
     Raises the first error of `score` if fewer than `least` files are left.
     """
@@ -298,7 +300,8 @@ def names_of_runs(runs: Sequence[Path]) -> list[str]:
 
 
 def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """Return judgments from a file or object: of intents if a measure needs them or the file is a nugget bank.
+    """Return the judgments in a file or object: IntentQrels if a measure needs intents or the file is a
+    nugget bank, else Qrels.
 
     Raises FormatError for an invalid file, BadValue for Qrels if intents are needed.
     """
@@ -316,13 +319,13 @@ def join_run(
     conventions: Conventions = DEFAULT,
     queries: Queries | None = None,
 ) -> Judged:
-    """Return a run file joined with judgments, while the file is read.
+    """Return a run file joined with judgments, read in blocks unless documents must be removed.
 
     queries: the collection's queries. They may restrict the documents that may be ranked, and a run may name
         them by their texts.
 
-    The whole run is in memory only if documents must be removed. Raises FormatError for an invalid line or no
-    ranking, BadRanking for a repeated document, BadValue if no judged query is answered.
+    Raises FormatError for an invalid line or no ranking, BadRanking for a repeated document, BadValue if no
+    judged query is answered.
     """
     metadata = None if queries is None else queries.metadata
     restricted = metadata is not None and (metadata.lists() or metadata.filter is not None)
@@ -346,10 +349,8 @@ def join_run(
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return the short names of measures, or long names where short names are equal.
-
-    Raises BadValue if long names are equal too.
-    """
+    """Return the short names of systems, in place of equal ones the long names; raises BadValue if these
+    are equal too."""
     times = Counter(short)
     names = [one if times[one] == 1 else whole for one, whole in zip(short, long, strict=True)]
     if len(set(names)) < len(names):

@@ -1,4 +1,5 @@
-"""Measures as values: they print, parse back and compare, and are pure functions of a run joined with judgments."""
+"""Measures as values: they print, parse back and compare, and map a run joined with judgments to numbers
+by query."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
     """Return the join without unjudged documents and grades below 0; later documents move up, the ideal
     ranking stays.
 
-    grade: grades of the rows that replace the join's.
+    grade: replaces the grades of the join's rows when deciding which leave.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
@@ -63,7 +64,7 @@ _LONGEST = 200  # characters of a measure's text: nothing within them can exhaus
 
 @dataclass(frozen=True)
 class Definition:
-    """A registered measure: its function and rules for cut-off, values, settings and judgments."""
+    """A registered measure: its function, and rules for cut-off, values, settings and judgments."""
 
     name: str
     function: Callable[..., Float64]
@@ -110,7 +111,7 @@ class Definition:
         return {p.name: p.default for p in self._parameters()}
 
     def fractional(self) -> set[str]:
-        """Return the settings that may be fractions although their default is an integer."""
+        """Return the names of settings that accept fractions although their default may be an integer."""
         return {p.name for p in self._parameters() if p.annotation in ("float", float)}
 
     def _parameters(self) -> list[inspect.Parameter]:
@@ -144,7 +145,7 @@ def measure(
     of: judgments it needs: "documents", "whole grades", "presence", "intents", or "rules" of a file beside
         them.
     better: "more", "less" or "neither".
-    never: a value above 0 of one query is a failure, by which a gate fails.
+    never: True makes a gate fail at a value above 0 of any query.
     """
 
     def add_measure(function: Callable[..., Float64]) -> Measure:
@@ -165,7 +166,7 @@ def measure(
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    Hashable; prints in the form that `parse_measure` reads. `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it.
+    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it.
     """
 
     name: str
@@ -188,13 +189,13 @@ class Measure:
 
     @checked
     def __matmul__(self, cutoff: int) -> Measure:
-        """Return the measure cut at this rank; raises BadValue for a cut-off below 1."""
+        """Return the measure cut at this rank; raises BadValue below 1."""
         if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
 
     def __call__(self, **settings: Setting) -> Measure:
-        """Return the measure with these settings, by the names that `weir list measures` lists.
+        """Return the measure with these settings (`weir list measures`).
 
         Raises UnknownName for an unknown setting, BadValue for a value out of range.
         """
@@ -209,7 +210,7 @@ class Measure:
 
     @property
     def uncondensed(self) -> Measure:
-        """The same measure of lists as they are."""
+        """The measure without `condensed`, so that unjudged documents stay in rankings."""
         return replace(self, condensed=False) if self.condensed else self
 
     @property
@@ -230,12 +231,14 @@ class Measure:
     def per_query(self, judged: Judged) -> Float64:
         """Return the value of each judged query, float64[queries].
 
-        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing.
+        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing, WeirError for
+        a value outside a promised 0..1.
         """
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the value of each judged query, float64[queries], without checking that values lie within 0..1.
+        """Return the value of each judged query, float64[queries], without checking that values lie within
+        0..1.
 
         Raises BadValue if a required cut-off, judgments of intents or whole grades are missing.
         """
@@ -254,7 +257,7 @@ class Measure:
         return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
-        """Return the values, float64[queries]; raises WeirError if they leave 0..1 although the measure
+        """Return the values unchanged; raises WeirError if one is outside 0..1 although the measure
         promises that range."""
         if self.definition.bounded and not all_within_unit(values):
             raise WeirError(
@@ -267,7 +270,7 @@ class Measure:
 def condensed(measure: Measure) -> Measure:
     """Return the measure on condensed lists: unjudged documents leave the ranking first, others move up.
 
-    measure: the measure; condensed(nDCG@10) cuts the condensed list at 10.
+    measure: condensed(nDCG@10) cuts the condensed list at 10.
 
     A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
     """
@@ -331,10 +334,7 @@ def _malformed(text: str) -> BadValue:
 
 
 def canonical_name(text: str) -> str:
-    """Return the printed name of the measure in a text.
-
-    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax.
-    """
+    """Return the printed name of the measure in a text; raises as `parse_measure`."""
     return str(parse_measure(text))
 
 
@@ -342,7 +342,7 @@ MEASURE_NAME.register(canonical_name)
 
 
 def is_geometric(name: str) -> bool:
-    """Return True for the name of a measure whose mean is geometric; False also for an unknown name."""
+    """Return True if the named measure's mean over queries is geometric; False also for an unknown name."""
     try:
         return parse_measure(name).geometric
     except WeirError:
@@ -357,10 +357,8 @@ P_MRR = "p-MRR"
 
 
 def direction(name: str) -> int:
-    """Return 1 if larger values of the named measure are better, -1 if smaller values are, 0 if neither.
-
-    1 for an unknown name, such as another tool's measure.
-    """
+    """Return 1 if larger values of the named measure are better, -1 if smaller are, 0 if neither; 1 for an
+    unknown name."""
     try:
         return {"more": 1, "less": -1, "neither": 0}[MEASURES.get(parse_measure(name).name).better]
     except WeirError:
@@ -368,25 +366,28 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of some means of a measure; NaN if the measure has no direction, or without means."""
+    """Return the largest mean, or smallest where less is better, ignoring NaN; NaN if neither is better or
+    there is none."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """Return the measures that a comparison uses by default: the measures with a direction, else all."""
+    """Return the names of measures with a better direction, which comparisons use by default; all if none
+    has one."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return a sentence on the measures without a direction, if there are any."""
+    """Return a sentence naming the measures without a better direction; [] if all have one."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def direction_notes(measures: Iterable[str]) -> list[str]:
-    """Return sentences on measures without a direction, and on others whose direction Weir does not know."""
+    """Return sentences on measures without a better direction, and on unknown measures, whose larger
+    values count as better."""
     names = list(dict.fromkeys(measures))
     others = [name for name in names if not _is_known(name)]
     one = len(others) == 1
@@ -404,7 +405,8 @@ def _is_known(name: str) -> bool:
 
 
 def is_never(name: str) -> bool:
-    """Return True if any value above 0 of this measure is a failure, as with leaks; False for an unknown name."""
+    """Return True if a value above 0 of any query is a failure, as with leaks; False also for an unknown
+    name."""
     try:
         return MEASURES.get(parse_measure(name).name).never
     except WeirError:
@@ -412,7 +414,7 @@ def is_never(name: str) -> bool:
 
 
 def within_unit(name: str) -> bool:
-    """Return True if the named measure's values lie within 0..1; False for an unknown name."""
+    """Return True if the named measure's values lie within 0..1; False also for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).bounded
     except WeirError:
@@ -467,7 +469,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the join without unjudged documents, for documents and intents."""
+    """Return the join without unjudged documents, also in its intents."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

@@ -1,4 +1,5 @@
-"""From scores to inference: intervals, tests, corrections, power, comparisons, gates, agreement of labels."""
+"""Statistical inference from scores: intervals, tests, corrections, power, comparisons, gates, agreement
+of labels."""
 
 from weir.lazy_names import lazy_names
 

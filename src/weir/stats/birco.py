@@ -1,4 +1,5 @@
-"""BIRCO's official figures: its measures, and the mean and deviation of bootstrap means that it prints."""
+"""BIRCO's official figures: its measures, and the mean and deviation of bootstrap means that its program
+prints."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class BircoMeasure:
-    """A measure in the way in which BIRCO's own program computes it."""
+    """A measure as BIRCO's own program computes it."""
 
     line: str
     """Name in the program's output of resampled means."""
@@ -60,7 +61,8 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure that BIRCO's program prints, the measure that its name promises, and what causes the difference."""
+    """A figure that BIRCO's program prints, the measure that its name promises, and the causes of the
+    difference."""
 
     dataset: str
     system: str
@@ -92,11 +94,11 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a ranking, to the last digit, beside properly
-    computed measures.
+    """Return the figures that BIRCO's program prints for a run, to the last digit, each with the properly
+    computed measure.
 
-    Raises BadValue unless the run ranks exactly the judged documents of each query, since BIRCO's program
-    then fails.
+    Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
+    more.
     """
     # Wang et al. 2024, evaluation/rank2metric.py of its repository at 84b2b05.
     name = system or run.name
@@ -141,7 +143,8 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """Return warnings on queries that BIRCO's program does not score as its measure is defined."""
+    """Return warnings on queries for which BIRCO's program deviates from the definition of its measures;
+    [] without any."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)

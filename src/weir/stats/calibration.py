@@ -1,5 +1,5 @@
-"""A rule for the use of a model's labels: only if they agree well enough with people's on pairs that both
-judged."""
+"""Decide whether a model's labels may be used: only if they agree well enough with people's on pairs that
+both judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>
 
 @dataclass(frozen=True)
 class LeastAgreement:
-    """The agreement with people that a model's labels must reach.
+    """The agreement with people that a model's labels must reach, as the lower end of a 95% interval.
 
     Prints as "binary kappa from 2 0.5": at least 0.5, grades from 2 being relevant.
     """
@@ -58,12 +58,12 @@ class LeastAgreement:
 
     @property
     def statistic_name(self) -> str:
-        """The statistic, with the cut if it is not 1."""
+        """The statistic, followed by the lowest relevant grade if that is not 1."""
         return self.statistic if self.cut == 1 else f"{self.statistic} from {self.cut:g}"
 
 
 def parse_least(text: str) -> LeastAgreement:
-    """Return the threshold in a text such as "quadratic kappa 0.6" or "binary kappa from 2 0.5".
+    """Return the required agreement in a text such as "quadratic kappa 0.6" or "binary kappa from 2 0.5".
 
     Raises UnknownName for another statistic, BadValue for other syntax and a number outside -1..1.
     """
@@ -87,7 +87,8 @@ def parse_least(text: str) -> LeastAgreement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a model's labels with people's on pairs that both judged, and whether it suffices."""
+    """The agreement of a model's labels with people's on pairs that both judged, and whether it is high
+    enough."""
 
     least: LeastAgreement
     value: float
@@ -102,7 +103,7 @@ class Calibration:
     """True if the interval lies above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return a sentence with the statistic, the pairs it is computed from, and whether it suffices."""
+        """Return the statistic, the pairs it is computed from, and whether it suffices, as one sentence."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -118,9 +119,9 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's, NaN if no pair has both.
+    """Return the agreement of a model's labels with people's; NaN and not passed if no pair has both.
 
-    Raises BadValue for more than MOST_LABELS grades.
+    Raises BadValue for more than MOST_LABELS distinct grades.
     """
     if not len(shared_pairs(people, model)[0]):
         return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
@@ -142,7 +143,8 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
 
 @dataclass(frozen=True, eq=False)
 class GatedLabels:
-    """The judgments used for scores: people's, and a model's if they agree well enough."""
+    """The judgments used for scores: people's, and a model's where people judged nothing, if they agree
+    well enough."""
 
     qrels: Qrels
     """People's judgments and, if the calibration passed, the model's on unjudged pairs of the same queries."""
@@ -163,7 +165,12 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a note that says whether the model's labels were used, and how they agree."""
+        """Return the scores with a note on whether the model's labels were used, and on their agreement with
+        people's.
+
+        joined: the ranking joined with the judgments.
+        join: returns the ranking joined with other judgments.
+        """
         left_out = ""
         if self.left_out:
             left_out = f"; {count(self.left_out)} queries that it alone judged are left out"
@@ -182,10 +189,11 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's added if they agree well enough with people's.
+    """Return people's judgments, with the model's on unjudged pairs if these agree well enough
+    (`calibration`).
 
-    Raises BadValue if people judged nothing. Judgments in `people` that name a model as their origin are
-    ignored.
+    Judgments in `people` that name a model as their origin are ignored. Raises BadValue if people judged
+    nothing.
     """
     model_judgments = 0
     if people.origin is not None:

@@ -1,4 +1,4 @@
-"""Compare systems on one measure and give each pair a verdict: better, worse, equivalent or not separable."""
+"""Compare systems by a measure, and give each pair a verdict: better, worse, equivalent or not separable."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return both scores on the queries that they share, and a note on the queries left out.
+    """Return (first scores, second scores, notes), both on the queries that they share; a note counts the
+    queries left out.
 
     common: compare on the shared queries with equal judgments, instead of raising BadValue if the sides
         differ.
@@ -125,10 +126,11 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return a test's default correction: "holm", or "bh" on groups of queries unless the test is familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" by group unless the test is
+    familywise.
 
     test: a name in TESTS; by group, raises UnknownName for another.
-    by_group: for groups of queries.
+    by_group: the test is applied to each group of queries.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
@@ -136,7 +138,7 @@ def usual_correction(test: str, by_group: bool = False) -> str:
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
     """Raise BadValue for a correction of p-values that already hold for all pairs together, such as Tukey's.
 
-    With a margin a correction is allowed, since it then corrects the tests of equivalence.
+    With a margin it is allowed: it then corrects the tests of equivalence. UnknownName for another test.
     """
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
@@ -194,19 +196,19 @@ class ComparisonMethod:
 
     @property
     def correction(self) -> str:
-        """The correction that is applied: "none" if the test's p-values already hold for all pairs together."""
+        """The correction applied: "none" if the test's p-values already hold for all pairs together."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between runs of a table's measure; None if unknown, or if the columns are not all
-        queries."""
+        """Return the noise between runs of a table's measure; None if unknown, or if the columns are
+        datasets or pooled parts."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the tests that are corrected together.
+        """Return the tests that are corrected together, `tests` of them, or all pairs of `systems` for a
+        familywise test.
 
-        alike: number of tests with a true difference of the same size. A familywise test covers all pairs of
-            `systems` by itself.
+        alike: number of tests whose true difference has the same size.
         """
         if TESTS.get(self.test).familywise:
             return Family(systems * (systems - 1) // 2, 1, "none")
@@ -217,7 +219,7 @@ class ComparisonMethod:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The values of one measure for several systems, with a column for each query or for each dataset."""
+    """The values of a measure for several systems, with a column for each query, or for each dataset."""
 
     dataset: str
     measure: str
@@ -247,11 +249,12 @@ class ScoreTable:
 
     @property
     def comparable(self) -> bool:
-        """True if there are at least two columns (queries or datasets), which a test needs."""
+        """True if there are at least two columns (queries or datasets), as a test needs."""
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table restricted to these columns; raises BadValue if columns are datasets."""
+        """Return the table with only these columns, in this order; raises BadValue if columns are
+        datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
@@ -270,11 +273,13 @@ class ScoreTable:
 
     @property
     def logarithms(self) -> bool:
-        """True if the values are logarithms; False if they are means of datasets, which are no logarithms."""
+        """True if `values` are logarithms of a geometric measure; False for means of datasets, which are
+        exponentiated already."""
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported; over the means of their parts if datasets have parts."""
+        """Return the mean of each system as reported; with parts of datasets, the mean of their parts'
+        means."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -289,7 +294,7 @@ def _means_of_parts(parts: Sequence[Float64], geometric: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Standing:
-    """The mean of a system with its interval, and its rank in the comparison."""
+    """A system's mean with its interval, and its rank in a comparison."""
 
     system: str
     mean: float
@@ -306,7 +311,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Pair:
-    """The comparison of the second system with the first, which is the baseline or the earlier one."""
+    """The comparison of the second system with the first: difference, test, interval and verdict."""
 
     first: str
     second: str
@@ -352,7 +357,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class DatasetCounts:
-    """The numbers of datasets on which a system is better or worse than a baseline."""
+    """Numbers of datasets on which a system is better or worse than a baseline."""
 
     system: str
     baseline: str
@@ -372,7 +377,7 @@ class DatasetCounts:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The comparison of several systems by one measure on one dataset, best mean first."""
+    """The comparison of several systems by a measure on a dataset, best mean first."""
 
     dataset: str
     measure: str
@@ -397,7 +402,7 @@ class Comparison:
 
     @property
     def too_few(self) -> str:
-        """Why so few queries or datasets can show no difference; "" if they can."""
+        """A sentence on why so few queries or datasets can show no difference; "" if they can."""
         tests = self.pairs[0].comparisons if self.pairs else 0
         return (
             ""
@@ -407,11 +412,12 @@ class Comparison:
 
     @property
     def every_pair(self) -> bool:
-        """True if each system was compared with each, so that ranks tell which of two is better."""
+        """True if all pairs of systems were compared, so that ranks tell which of two is better."""
         return self.baseline is None or len(self.standings) <= 2
 
     def against(self, system: str, other: str) -> Pair | None:
-        """Return the pair of `system` against `other`, whichever is stored first; None if they were not compared."""
+        """Return the pair with `system` as second and `other` as first system; None if they were not
+        compared."""
         for pair in self.pairs:
             if (pair.second, pair.first) == (system, other):
                 return pair
@@ -421,7 +427,8 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores have different judgments or conventions."""
+    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not
+    compare."""
     (name, first), *others = scores.items()
     for other, one in others:
         reasons = apart(first.origin, one.origin)
@@ -434,11 +441,11 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
-    """Return the values of several systems on the queries that all of them have.
+    """Return the values of several systems on the queries for which all have one.
 
     least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
 
-    Raises BadValue also for fewer than two systems.
+    Raises BadValue also for fewer than two systems, and for scores that do not compare.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
@@ -488,7 +495,8 @@ def compared(
 ) -> Comparison:
     """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
 
-    p-values are corrected for the number of pairs. Raises UnknownName for an unknown baseline.
+    p-values are corrected for the number of pairs. Raises UnknownName for an unknown baseline, BadValue for
+    fewer than two columns.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -500,7 +508,7 @@ def compared_together(
 
     baseline: compare only with this system; by default all pairs.
 
-    Raises UnknownName for an unknown baseline.
+    Raises as `compared`.
     """
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
@@ -672,7 +680,8 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with the intervals of its pairs at another level; means and verdicts stay."""
+    """Return the comparison with its pairs' intervals at another level, None for too few queries; means
+    and verdicts stay."""
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
     ends: _Ends = [(None, None)] * len(pairs)
@@ -692,11 +701,11 @@ def compare_scores(
     groups: QueryGroups | None = None,
     measures: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Return a comparison for each measure, on all queries and on each group of `groups`.
+    """Return a comparison for each measure, on all queries or, with `groups`, also on each group.
 
     measures: names, by default all that have a direction and that every system has.
 
-    Raises BadValue for fewer than two systems, and if no group has two queries.
+    Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries.
     """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
@@ -721,7 +730,7 @@ def shared_measures(scores: Iterable[Scores]) -> list[str]:
 
 
 def signs(differences: Float64) -> tuple[int, int, int]:
-    """Return the numbers of differences above, below and at zero."""
+    """Return the numbers of differences (above, below, at zero)."""
     above, below = int(np.sum(differences > 0)), int(np.sum(differences < 0))
     return above, below, int(np.sum(differences == 0))
 
@@ -744,6 +753,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
     """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of a
     difference.
 
+    p, same: p-values of the difference and of equivalence, NaN without a test.
     way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
     """
     if not way:
@@ -756,10 +766,11 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first. Two systems share a letter unless one of them is
+    """Return each system's letters, best system first: two systems share a letter unless one of them is
     better.
 
-    apart: symmetric bool[systems, systems], True for two systems if either is better.
+    apart: symmetric bool[systems, systems], True if one of the two systems is better.
+
     After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """
     count = len(apart)
@@ -794,7 +805,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
-    """Return the means of the systems on several datasets as a table whose columns are datasets.
+    """Return the means of systems on several datasets, as a table whose columns are datasets.
 
     datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
 
@@ -867,12 +878,10 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return the verdict of each ordered pair of systems over the datasets that both have.
+    """Return {(system, other): verdict on `system`} over the datasets that both have; pairs with too few are
+    left out.
 
-    datasets: see `across`.
-
-    A single dataset is compared on its queries, several on their means; a pair without two in common is left
-    out.
+    datasets: see `across`. A single one is compared on its queries, several on their means.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -911,7 +920,7 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as one table over all queries, with every part weighted equally.
+    """Return the parts of a dataset as a table over all queries, with every part weighted equally.
 
     Raises BadValue for no parts, or if systems or measure differ.
     """
@@ -945,7 +954,7 @@ def compared_by_group(
 ) -> list[Comparison]:
     """Return comparisons on all queries, on the mean over groups, and on each group of two or more queries.
 
-    method: by default BY_GROUP; groups are corrected together.
+    method: by default BY_GROUP; p-values of groups are corrected together.
 
     Raises BadValue if no group has two queries, or if the test's p-values hold for one table only.
     """
@@ -979,7 +988,8 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if a pair's interval and its verdict (better, worse or neither) do not agree on 0."""
+    """Return True if a pair's interval excludes 0 without the verdict better or worse, or the other way
+    round."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
@@ -988,7 +998,7 @@ def disagrees(pair: Pair) -> bool:
 def rank_text(standing: Standing, to: str = "-") -> str:
     """Return a rank, or a range of ranks, as text.
 
-    to: between the two ranks, and the result without a rank.
+    to: text between the two ranks, returned alone if there is no rank.
     """
     if standing.best is None:
         return to
@@ -996,7 +1006,8 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; for "not separable", with the reason or the minimum detectable effect."""
+    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable
+    effect."""
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
@@ -1013,7 +1024,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return the correction and over how many comparisons, such as "holm, adjusted over 3 comparisons"."""
+    """Return the correction and the number of comparisons, such as "holm, adjusted over 3 comparisons"."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -1023,7 +1034,7 @@ def family(c: Comparison) -> str:
 
 
 def families(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return sentences on how verdicts are corrected, and over how many comparisons."""
+    """Return sentences on the correction of verdicts and its number of comparisons; [] without pairs."""
     made = dict.fromkeys(family(c) for c in comparisons if c.pairs)
     return [f"verdicts: {'; '.join(made)}", *_correction_scope(comparisons)] if made else []
 
@@ -1041,7 +1052,8 @@ def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def tally(counts: DatasetCounts) -> str:
-    """Return a sentence with the numbers of datasets on which a system beats the baseline, by mean and by verdict."""
+    """Return a sentence on how many datasets a system wins and loses against the baseline, by mean and by
+    verdict."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -1054,7 +1066,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`."""
+    """Return the comparisons with systems renamed by `labels`; others keep their names."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1085,14 +1097,14 @@ def pair_records(c: Comparison) -> list[dict[str, object]]:
 
 
 def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons with the short names that tables show, and a line for each shortened name."""
+    """Return (comparisons with short names of systems, a line "short: full" for each shortened name)."""
     systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
     names = dict(zip(systems, short_names(systems), strict=True))
     return relabelled(comparisons, names), [f"{n}: {system}" for system, n in names.items() if n != system]
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return a table of the means marked as in papers, and of every pair with its verdict."""
+    """Return two tables, for a page: the means with marks, and every pair with its verdict."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
@@ -1141,9 +1153,10 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return, for each comparison, a table of systems and a table of the verdicts on pairs.
+    """Return a table of systems for each comparison, and a table of sentences on the method.
 
     long: list all pairs; else of more than six systems only those with the best.
+    explain: say how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)
     tables = []
@@ -1184,7 +1197,7 @@ def compare_tables(
 def standings_table(c: Comparison, marked: bool = False) -> Table:
     """Return a table of systems with mean, interval, rank and letters.
 
-    marked: also mark the best, the baseline and verdicts.
+    marked: also mark the best mean, the baseline and verdicts.
     """
     left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
     lettered = any(s.letters for s in c.standings)
@@ -1218,7 +1231,8 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
-    """Return the pairs that are listed unasked: all of a few systems, and of many those with the best."""
+    """Return the pairs that tables list by default: all of up to six systems, else those with the best or
+    the baseline."""
     return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 
@@ -1245,9 +1259,9 @@ SHARED_LETTER = "systems that share a letter cannot be told apart"
 
 
 def method_notes(comparisons: Sequence[Comparison], explain: bool = False, ranked: bool = True) -> list[str]:
-    """Return sentences on the numbers of comparisons.
+    """Return sentences on test, correction and limits of comparisons; [] without comparisons.
 
-    explain: add how each was made.
+    explain: also say how each number was made.
     ranked: explain ranks.
     """
     if not comparisons:

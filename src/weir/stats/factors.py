@@ -1,4 +1,4 @@
-"""Factorial studies: effects of settings, and shares of variance."""
+"""Factorial studies: effects of the settings in which systems differ, and shares of variance."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class FactorialDesign:
 
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
-        """(factors, levels, weights) of each main effect, factor by factor, then of each interaction of two factors.
+        """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
+        factors.
 
-        Factors and levels are numbers, two of each for an interaction. Weights of systems in a difference of means:
-        float64[systems]; the sum is 0, the positive weights sum to 1 or more.
-
-        Of two levels the second is compared with the first, of more each with the mean of the others.
+        Factors and levels are numbers; weights are float64[systems] and sum to 0, so that weights @ means is
+        a difference. Of two levels the second is compared with the first, of more each with the mean of the
+        others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -167,12 +167,12 @@ class FactorStudy:
 
     @property
     def unit(self) -> str:
-        """The unit that tests permute: "queries", or "collections" if these are sampled too."""
+        """The unit that tests permute: "queries", or "collections" for two-level intervals over several."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
     def reach(self) -> Reach:
-        """The smallest p-value that the tests of the effects can give."""
+        """The smallest p-value that the tests of the effects can give, and whether it can be significant."""
         units = self.count if self.unit == "queries" else len(self.collections)
         m = self.method
         family = Family(len(self.effects), 1, m.correct)
@@ -194,8 +194,8 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return the sums of squares of collections, queries, factors, interactions and the residual, with their
-    shares.
+    """Return sums of squares of collections, queries, factors, interactions and the residual, with their
+    shares of the total.
 
     parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
     """
@@ -245,9 +245,11 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """Return the p-value of an effect from permuting its factors' levels at random within each query.
+    """Return the p-value of an effect, from permuting its factors' levels at random within each query.
 
+    values: float64[systems, queries].
     shape: number of levels of each factor.
+    axes: numbers of the effect's factors, one or two.
     """
     # For factors of two levels this is the paired randomisation test of the contrast. Otherwise deals are
     # limited by the work they take.
@@ -267,10 +269,6 @@ def randomised_p(
 
 
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield, in blocks, an effect's sum of squares for random permutations of the levels within each query.
-
-    effect: float64[levels, queries], or float64[levels, levels, queries] of two factors.
-    """
     # All orders of a factor's levels are tabulated; for more than six levels a random choice of orders.
     generator = draws.generator()
     cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
@@ -295,10 +293,6 @@ def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
 
 
 def _projected(table: Float64, axes: Sequence[int], factors: int) -> Float64:
-    """Return the effect of some axes: the table minus their means, averaged over all other factors.
-
-    table: float64[levels, levels, ..., rest]; axes of the other factors keep length 1.
-    """
     for axis in range(factors):
         mean = table.mean(axis=axis, keepdims=True)
         table = table - mean if axis in axes else mean
@@ -336,8 +330,7 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over several collections of equal weight, each the mean of its
-    parts.
+    """Return the effects of a design's factors over collections of equal weight, each the mean of its parts.
 
     chosen: see `factor_study`.
 

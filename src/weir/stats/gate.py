@@ -1,4 +1,5 @@
-"""Gates: a verdict (pass, fail or undecided) on a candidate whose means may drop by a limited amount."""
+"""Decide whether a candidate's means drop by no more than allowed against a baseline: pass, fail or
+undecided."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class GateRules:
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """One measure of a candidate against its baseline, on a dataset or a group of its queries.
+    """The verdict on a measure of a candidate against its baseline, on a dataset or a group of its queries.
 
     If less is better, a drop is a rise.
     """
@@ -112,22 +113,23 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """True if the mean certainly dropped by no more than allowed."""
+        """True if the mean dropped by no more than allowed, at the gate's confidence."""
         return self.verdict == "pass"
 
     @property
     def harmless(self) -> bool:
-        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
+        """True if this gate does not stop the candidate: a gate of all queries must pass, that of a group
+        need only not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
     def gain(self) -> float:
-        """The difference, negated if less is better."""
+        """The difference of means, negated if less is better; positive is an improvement."""
         return direction(self.measure) * self.difference
 
     @property
     def within(self) -> bool:
-        """True if the observed mean dropped by no more than allowed, whether or not that is certain."""
+        """True if the observed mean dropped by no more than allowed, certain or not."""
         return self.gain >= -self.max_drop - _ROUNDING
 
     @property
@@ -165,11 +167,10 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
     A gate passes if the one-sided lower bound of the difference is within the allowed drop. It fails if the
     mean dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
-    measure that counts failures, such as leaks, fails at the candidate's first failure and passes without
-    one.
+    measure that counts failures, such as leaks, fails at the candidate's first failure and else passes.
 
-    Raises BadValue for fewer than two queries of a dataset, for a measure without a direction, and for an
-    allowed drop that no drop exceeds.
+    Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
+    drop exceeds.
     """
     # All must pass, so each is tested at the full level (intersection-union: Berger 1982); with Holm 1979 at
     # most 1 candidate in 20 fails anything if nothing dropped, at a confidence of 0.95.
@@ -180,7 +181,6 @@ def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gat
 
 
 def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
-    """Return an undecided gate, with its bound and its p-value before correction."""
     before, after = table.values
     way = direction(table.measure)
     if not way:
@@ -229,7 +229,6 @@ def _tested(group: str, table: ScoreTable, rules: GateRules) -> Gate:
 
 
 def _decided(gate: Gate, p: float, tests: int) -> Gate:
-    """Return a gate with its verdict by the corrected p-value."""
     if is_never(gate.measure):
         return replace(gate, tests=tests, max_drop=0.0, verdict="fail" if gate.lost else "pass")
     # No bound, as all queries changed equally: the change itself passes or fails, if so many queries would seldom
@@ -344,8 +343,8 @@ GATES = ResultKind(
 
 
 def gate_junit(gates: Sequence[Gate]) -> str:
-    """Return JUnit XML with a test case for each gate. A gate that does not pass is a failure, an undecided
-    group is skipped."""
+    """Return JUnit XML with a test case for each gate: a failure if it stops the candidate, skipped for an
+    undecided group."""
     from xml.etree import ElementTree as Xml
 
     failed = sum(not one.harmless for one in gates)

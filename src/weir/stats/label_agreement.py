@@ -1,4 +1,5 @@
-"""Agreement of the labels of two or more raters, and pairs that estimate scores from a model's labels."""
+"""Agreement of the labels of two or more raters, and pairs from which scores by a model's labels are
+corrected."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from weir.stats.resampling import SEED, fewest, percentiles
 
 @dataclass(frozen=True, eq=False)
 class LabelPairs:
-    """The (query, document) pairs among the first k of a ranking that a model labelled."""
+    """The (query, document) pairs among the first k of a ranking that a model labelled, with people's
+    grades where known."""
 
     query: Int32
     """int32[pairs]: numbers in the model's queries."""
@@ -47,7 +49,7 @@ class LabelPairs:
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
         """Return how much each pair would add to a measure that sums over documents, by these grades,
-        float64[pairs] each."""
+        float64[pairs]."""
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -56,7 +58,7 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return for each ranking the pairs among its first k that the model labelled."""
+    """Return, for each ranking, the pairs among its first k that the model labelled."""
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -91,7 +93,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """The confusion of two raters' labels, for each query."""
+    """For each query, a confusion table of two raters' labels."""
 
     queries: Ids
     labels: Float64
@@ -105,7 +107,7 @@ class LabelTables:
 
 @dataclass(frozen=True)
 class QueryAgreement:
-    """The agreement of two raters on one query; kappa is NaN if both give one and the same grade throughout."""
+    """The agreement of two raters on a query; kappa is NaN if both give the same grade throughout."""
 
     query: str
     pairs: int
@@ -138,7 +140,7 @@ class Agreement:
     _repr_html_ = member_html
 
     def value(self, statistic: str) -> float:
-        """Return a statistic by its name in `values`; raises UnknownName for another."""
+        """Return the value of the named statistic; raises UnknownName for another name."""
         values = {name: value for name, value, *_ in self.values}
         if statistic not in values:
             raise UnknownName("statistic", statistic, values)
@@ -146,7 +148,7 @@ class Agreement:
 
 
 def label_tables(first: Qrels, second: Qrels) -> LabelTables:
-    """Return the confusion tables of the pairs that both raters labelled.
+    """Return a confusion table for each query, of the pairs that both raters labelled.
 
     Raises BadValue if there is none, or for more than MOST_LABELS distinct grades.
     """
@@ -177,7 +179,8 @@ def _check_number(labels: Float64) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """Return (rows of the pairs that both judge in `first`, ascending; in `second`), int64[pairs] each."""
+    """Return the pairs that both judge as (rows in `first`, rows in `second`), int64[pairs] each,
+    ascending in the first."""
     row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
@@ -186,11 +189,11 @@ def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
 def cohen_kappa(
     table: Int64, weights: Literal["", "linear", "quadratic"] = "", labels: Float64 | None = None
 ) -> float:
-    """Return Cohen's kappa of a confusion table; NaN if both raters give one and the same grade throughout.
+    """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
     table: number of pairs by the first and the second rater's grade, not all 0.
-    weights: "" counts all differences alike; "linear", "quadratic" by the distance of the grades' positions, or of
-        `labels`.
+    weights: "" counts all differences alike; "linear", "quadratic" by the distance of the grades' positions,
+        or of `labels`.
     """
     # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels
@@ -203,7 +206,11 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1, a chance-corrected agreement robust to uneven grades; 1 if only one grade occurs."""
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement robust to uneven grades; 1 if the
+    table has one grade.
+
+    table: number of pairs by the first and the second rater's grade, not all 0.
+    """
     # Gwet 2008.
     total = float(table.sum())
     share = (table.sum(axis=0) + table.sum(axis=1)) / (2 * total)
@@ -230,7 +237,7 @@ def coincidences(ratings: Float64, labels: Float64) -> Float64:
 
 
 def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> float:
-    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect, 0 chance; NaN if all values are equal.
+    """Return Krippendorff's alpha of a coincidence matrix: 1 perfect, 0 chance; NaN if all ratings are equal.
 
     level: "nominal", "ordinal" or "interval", the scale that defines the distance between grades.
 
@@ -270,7 +277,8 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters, with intervals from resampled queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
+    queries.
 
     Raises BadValue as `label_tables`.
     """
@@ -303,8 +311,9 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield the sum over resampled queries, RESAMPLES times.
+    """Yield, RESAMPLES times, the sum of queries' tables over a resample of the queries.
 
+    by_query: tables along the first axis.
     least: smallest number of queries, by default `fewest`; for fewer nothing is yielded.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
@@ -313,12 +322,12 @@ def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
-    """Return the int64[2, 2] confusion table of labels below `cut` and from it on."""
+    """Return a confusion table, int64[2, 2], of labels at positions below `cut` and from it on."""
     return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval of resampled values, without undefined ones; NaN if all are."""
+    """Return the 95% interval of resampled values, NaN left out; (NaN, NaN) if nothing is left."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan
@@ -331,7 +340,7 @@ def bounds(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class RaterBase:
-    """The base rates of a rater: mean grade, and the share of grades of 1 or more."""
+    """A rater's number of labels, mean grade, and share of grades of 1 or more."""
 
     name: str
     labels: int
@@ -357,9 +366,10 @@ class ManyRaters:
 
 
 def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
-    """Return the agreement of several raters as a group.
+    """Return Krippendorff's alpha of several raters, with intervals from resampled queries.
 
-    Raises BadValue for fewer than two raters, and as `label_tables`.
+    Raises BadValue for fewer than two raters, if no pair has two labels, and for more than MOST_LABELS
+    distinct grades.
     """
     if len(labels) < 2:
         raise BadValue(f"{len(labels)} rater has nobody to agree with; name two or more")
@@ -459,7 +469,7 @@ AGREEMENTS_BY_QUERY = ResultKind("agree", Agreement, _with_queries)
 
 
 def rater_tables(results: Sequence[ManyRaters]) -> tuple[Table, ...]:
-    """Return a table of each rater's base rates, and alpha of all raters together."""
+    """Return tables of each rater's base rates, and of alpha over all raters."""
     tables = []
     for one in results:
         rates = [["rater", "labels", "queries", "mean grade", "1 or more"]]
@@ -482,7 +492,7 @@ RATERS = ResultKind("raters", ManyRaters, rater_tables)
 
 
 def few(queries: int) -> str:
-    """Return "; no interval: ..." if there are too few queries for an interval, else ""."""
+    """Return "; no interval: ..." for too few queries, else ""."""
     return "" if queries >= fewest() else f"; no interval: fewer than {fewest()} queries"
 
 

@@ -1,4 +1,5 @@
-"""Agreement of two orders of systems, and of two sets of labels on order and significant differences."""
+"""Agreement of two orders of systems, and of two sets of labels on order and significant differences of
+systems."""
 
 from __future__ import annotations
 
@@ -46,9 +47,10 @@ def _check_alike(a: Float64, b: Float64) -> None:
 def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
     """Return the rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
 
-    p: probability of reading on, as in RBP.
+    p: probability of reading on to the next rank.
 
-    Members and lengths may differ. Raises BadValue for p outside 0..1, an empty ranking or a repeated member.
+    Members and lengths may differ. Raises BadValue for p not between 0 and 1, an empty ranking or a repeated
+    member.
     """
     # Webber, Moffat and Zobel 2010, equation 32.
     if not 0 < p < 1:
@@ -75,9 +77,10 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true one, -1 to 1; errors at the top count more.
+    """Return tau_AP of an estimated order of systems against the true one, -1 to 1; errors at the top count
+    more.
 
-    truth, estimate: float64[systems], larger is better.
+    truth, estimate: float64[systems], larger is better. Ties in the truth count as errors.
 
     NaN if the estimate is constant. Raises BadValue for different lengths.
     """
@@ -94,8 +97,11 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Return Spearman's rank correlation with average ranks, -1 to 1; NaN if one vector is constant; raises
-    as `kendall_tau`."""
+    """Return Spearman's rank correlation of two vectors, -1 to 1, ties having their mean rank; NaN if one is
+    constant.
+
+    Raises BadValue for different lengths.
+    """
     # Spearman 1904; equals scipy.stats.spearmanr.
     _check_alike(a, b)
     centred = []
@@ -115,8 +121,10 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval of a statistic of two orders of systems; NaN if it is undefined.
+    """Return the 95% interval of a statistic of two orders of systems; NaN if it is undefined or for fewer
+    than two queries.
 
+    resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
@@ -198,7 +206,7 @@ def order_agreement(
     names: tuple[str, str] = ("first", "second"),
     test: str = "t",
 ) -> OrderAgreement:
-    """Return the agreement of two sets of labels on systems scored on the queries that both judge.
+    """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
     test: the paired test that decides pairs of systems, a name in TESTS.
 
@@ -273,7 +281,7 @@ def _decisions(values: Float64, test: str) -> Float64:
 
 
 def order_tables(results: Sequence[OrderAgreement]) -> tuple[Table, ...]:
-    """Return a table of systems under both sets of labels, best by the first, and of the agreement of the orders."""
+    """Return tables of the systems' means under both sets of labels, and of the agreement of their orders."""
     tables = []
     for one in results:
         first, second = one.labels

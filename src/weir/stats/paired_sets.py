@@ -19,7 +19,7 @@ from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.measure import P_MRR, direction
 from weir.stats.query_differences import ranks_of
-from weir.stats.resampling import interval
+from weir.stats.resampling import MEAN_INTERVALS, interval
 from weir.stats.significance import exact_mean
 
 
@@ -47,9 +47,10 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups by each measure, without undefined values.
+    """Return mean, worst, best and spread within groups of queries for each measure, undefined values left
+    out.
 
-    Raises BadValue if no group has a defined value.
+    Raises BadValue if a measure has no defined value.
     """
     # Oh et al. 2024 (InstructIR) for the worst.
     within = []
@@ -94,8 +95,10 @@ def p_mrr(
 
     qrels, run: cover both queries of each pair, whose ids end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if they are another run.
-    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs without a
-    document that is relevant only under the original instruction are left out; raises BadValue if all are.
+
+    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs
+    without a document that is relevant only under the original instruction are left out; raises BadValue if
+    all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir
@@ -135,7 +138,7 @@ def _returned(run: Run, query: str) -> int:
     return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
 
 
-def _within_tables(results: Sequence[WithinGroups]) -> tuple[Table, ...]:
+def _within_tables(results: Sequence[WithinGroups], explain: bool = False) -> tuple[Table, ...]:
     several = len({one.system for one in results}) > 1
     lines = [["system"] * several + ["measure", "groups", "queries", "mean", "worst", "best", "spread"]]
     for one in results:
@@ -143,7 +146,8 @@ def _within_tables(results: Sequence[WithinGroups]) -> tuple[Table, ...]:
         means = zip((one.mean, one.worst, one.best, one.spread), intervals, strict=True)
         values = [f"{score(value)} {between(low, high)}" for value, (low, high) in means]
         lines.append([one.system] * several + [one.measure, count(one.groups), count(one.queries), *values])
-    return (table_of(lines, right=6, keys=1 + several),)
+    made = [f"{MEAN_INTERVALS}; values are of groups"] if explain else []
+    return (table_of(lines, right=6, keys=1 + several, notes=made),)
 
 
 def _record(one: WithinGroups) -> list[dict[str, object]]:
@@ -152,4 +156,4 @@ def _record(one: WithinGroups) -> list[dict[str, object]]:
     return [{"system": system} | values if system else values]
 
 
-WITHIN_GROUPS = ResultKind("within", WithinGroups, _within_tables, records=_record)
+WITHIN_GROUPS = ResultKind("within", WithinGroups, _within_tables, records=_record, explained=True)

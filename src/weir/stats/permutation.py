@@ -1,4 +1,4 @@
-"""Tests that draw: the paired randomisation (permutation) test and the bootstrap-shift test."""
+"""Tests that draw at random: the paired randomisation (permutation) test and the bootstrap-shift test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return the exact two-sided p-value of the randomisation test for each row, float64[rows].
+    """Return each row's exact two-sided p-value of the randomisation test, float64[rows], from all sign
+    patterns.
 
     rows: float64[rows, differences], few and nonzero.
     """
@@ -36,8 +37,11 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for rows, of a dozen differences or more, whose randomisation test has a p-value below
-    `level`, bool[rows]."""
+    """Return True for each row whose randomisation test has about a p-value below `level`, without draws,
+    bool[rows].
+
+    rows: float64[rows, differences], a dozen or more.
+    """
     # Quantile of a sum under random signs from its fourth and sixth cumulant: Cornish and Fisher 1937.
     z = normal_quantile(1 - level / 2)
     square = rows * rows
@@ -54,8 +58,11 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for rows whose bootstrap-shift test has a p-value below `level`, approximately and without
-    draws, bool[rows]."""
+    """Return True for each row whose bootstrap-shift test has about a p-value below `level`, without draws,
+    bool[rows].
+
+    rows: float64[rows, differences].
+    """
     # Quantile of a mean over samples drawn with replacement, as in `rejected_by_signs`.
     z = normal_quantile(1 - level / 2)
     n = rows.shape[1]
@@ -128,13 +135,14 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if there are at most `draws` sign patterns, so that the test counts all of them."""
+    """Return True if `differing` nonzero differences have few enough sign patterns for an exact test."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the two-sided p-value of the randomisation test of a row of differences, from all 2^n sign patterns."""
+    """Return the two-sided p-value of the randomisation test from all 2^n signs of n differences; 1
+    without any."""
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()

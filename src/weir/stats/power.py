@@ -1,4 +1,4 @@
-"""Power: minimum detectable effects, numbers of queries needed, and tests of equivalence."""
+"""Statistical power: minimum detectable effects, numbers of queries needed, and tests of equivalence."""
 
 # Power is that of the test at the level that its correction leaves. The deviation of the differences is estimated
 # from the data, so power is the probability in new data, averaged over that estimate's error.
@@ -57,7 +57,7 @@ KURTOSIS_SURE_UNITS, KURTOSIS_PRIOR, KURTOSIS_PRIOR_UNITS = 10, 0.5, 2
 
 @dataclass(frozen=True)
 class Family:
-    """The tests that are corrected together."""
+    """The number of tests that are corrected together, and the correction."""
 
     tests: int = 1
     alike: int = 1
@@ -65,8 +65,8 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level that a test must meet if `others` tests of its family are significant (fractions
-        are interpolated)."""
+        """Return the level at which a test is significant if `others` tests of the family are; fractions
+        are interpolated."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -91,13 +91,13 @@ class Reach:
 
     @property
     def possible(self) -> bool:
-        """True if a significant result is possible."""
+        """True if the smallest possible p-value is below alpha."""
         return self.smallest < self.alpha
 
 
 @dataclass(frozen=True)
 class Need:
-    """The present power for a true difference of this size, and the queries needed for the wanted power."""
+    """The present power for a true difference, and the number of queries needed for the wanted power."""
 
     effect: float
     power: float
@@ -107,7 +107,8 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The differences that the present queries can show, and the queries that smaller ones need."""
+    """The smallest difference that the present queries can show, and the queries that given differences
+    need."""
 
     measure: str
     queries: int
@@ -144,7 +145,7 @@ def plan(
 ) -> PowerPlan:
     """Return the power plan for the differences between two systems.
 
-    differences: float64[queries].
+    differences: float64[queries]; if all are equal nothing can be planned.
     effects: true differences to find.
     wanted: probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
@@ -180,9 +181,11 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give.
+    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for
+    significance.
 
     test: a name in TESTS.
+    units: number of queries or datasets.
     family: the tests corrected together, which are assumed to have their smallest p-values too.
     beside: smallest p-values in other tables that are corrected together with these.
     """
@@ -204,9 +207,10 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return one excess kurtosis for all rows, float64[rows, n], rounded to 0.25 and within KURTOSIS_BOUNDS.
+    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at
+    KURTOSIS_BOUNDS.
 
-    Below ten values it is drawn towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
+    Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
     # The sum of the rows' fourth k-statistics over that of unbiased squared variances: Fisher 1930; Tukey 1956
     # (polykays).
@@ -240,7 +244,7 @@ def power(
 ) -> float:
     """Return the probability that a two-sided paired test finds a true mean difference in new data.
 
-    kurtosis: excess kurtosis of the differences.
+    deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default as many as are tested.
 
@@ -264,8 +268,8 @@ def detectable(
     family: Family = ALONE,
     kurtosis: float = 0.0,
 ) -> float:
-    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`, or
-    infinity.
+    """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
+    infinite if none.
 
     deviation, kurtosis, test: see `power`.
 
@@ -285,12 +289,13 @@ def queries_needed(
     kurtosis: float = 0.0,
     pilot: int | None = None,
 ) -> int | None:
-    """Return the number of queries (2 to ten million) that find a true difference with probability `wanted`.
+    """Return the number of queries, 2 to ten million, that find a true difference with probability `wanted`;
+    None if more.
 
     deviation, kurtosis, test: see `power`.
     pilot: number of queries that the deviation was estimated from; by default as many as are needed.
 
-    None if more are needed. Raises BadValue for a difference of 0 and other numbers out of range.
+    Raises BadValue for a difference of 0 and other numbers out of range.
     """
     detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
     if difference == 0 or not math.isfinite(difference):
@@ -343,11 +348,6 @@ def equivalence(differences: Float64, margin: float) -> float:
 
 
 def _few_large(differences: Float64, margin: float) -> float:
-    """Return the largest p-value of the claim that the mean lies below `margin`, if each difference is one of two.
-
-    These are the mean of the largest few and that of the others, for each number of few; none if the largest
-    difference has the other sign.
-    """
     descending = np.sort(differences)[::-1]
     largest, count = float(np.abs(differences).max()), len(differences)
     worst = 0.0
@@ -365,8 +365,6 @@ def _few_large(differences: Float64, margin: float) -> float:
 def _smallest_shift(
     test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
 ) -> float | None:
-    """Return the true difference, in estimated standard deviations, that is found with the wanted
-    probability, or None."""
     detection = TESTS.get(test).detection
     assert detection is not None
     # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
@@ -407,7 +405,6 @@ def _chance(
     kurtosis: float,
     pilot: int | None = None,
 ) -> Callable[[float], float]:
-    """Return a function from a true difference, in estimated standard deviations, to the power of the test."""
     # Simulated data are normal; a difference is scaled by the t-test's loss from kurtosis. Up to FEW_UNITS,
     # with few possible p-values, all true differences of the family are simulated and corrected together;
     # above, this one alone.
@@ -444,7 +441,6 @@ def _chance(
 
 @lru_cache(maxsize=1024)
 def _as_normal(units: int, level: float, kurtosis: float, pilot: int | None = None) -> float:
-    """Return the ratio of the t-test's detectable effects, for normal differences over differences of this kurtosis."""
     if not kurtosis:
         return 1.0
     start = (normal_quantile(1 - level / 2) + normal_quantile(POWER)) / math.sqrt(units)
@@ -468,7 +464,6 @@ def _simulated(units: int, alike: int, pilot: int) -> tuple[Float64, Float64]:
 def _crossing(
     rising: Callable[[float], float], start: float, wanted: float, tolerance: float
 ) -> float | None:
-    """Return the argument at which a rising function reaches `wanted`; None beyond 1,000 times the start."""
     # False position (Illinois).
     low, high = 0.8 * start, 1.25 * start
     below, above = rising(low) - wanted, rising(high) - wanted
@@ -516,7 +511,7 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries or datasets can show no difference, and how many would."""
+    """Return a sentence on why so few units or draws can show no difference, and how many would."""
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"
     if reach.fewest is not None:

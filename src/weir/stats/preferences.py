@@ -1,4 +1,4 @@
-"""Preferences between pairs: win rates, and an order by the Bradley-Terry model."""
+"""Preferences between pairs of systems or documents: win rates, and an order by the Bradley-Terry model."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PreferenceOrder:
 
 
 def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
-    """Return the win rates of all pairs and the order by strength; raises BadValue without preferences."""
+    """Return the win rates of all pairs and the order by strength; raises BadValue for no preferences."""
     preferences = list(given)
     if not preferences:
         raise BadValue("nobody has preferred anything yet")
@@ -89,7 +89,7 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each pair, sorted by name."""
+    """Return the win rate of each pair that was compared, sorted by name."""
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):
@@ -114,9 +114,9 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 
 
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
-    """Return (maximum-likelihood strengths, largest first, ""), or ((), reason why there are none).
+    """Return (maximum-likelihood strengths, largest first; ""), or ((); the reason why there are none).
 
-    A tie is half a win of each. Intervals are over queries, as judgments of a query may depend on each other.
+    A tie is half a win of each. Intervals allow for dependent judgments of a query.
     """
     # Bradley and Terry 1952. They are finite where nobody, alone or with others, has won or lost all comparisons
     # with the rest (Ford 1957). Intervals: the sandwich of Huber 1967 with a sum for each query, Student's t.

@@ -1,4 +1,4 @@
-"""Queries that a run wins and loses against another, and the documents that moved."""
+"""Queries that a run wins and loses against another, and the relevant documents that moved."""
 
 from __future__ import annotations
 
@@ -149,14 +149,14 @@ def query_differences(
 
 
 def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, second: Run) -> QueryDifferences:
-    """Return the differences, each query with the relevant documents that moved most (`shifts`)."""
+    """Return the differences with the relevant documents of each listed query that moved most (`shifts`)."""
     return _each(differences, lambda one: replace(one, documents=shifts(one.query, qrels, first, second)))
 
 
 def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    """Return the relevant documents of a query that moved most from the first run to the second, at most three.
+    """Return up to three relevant documents of a query that moved most from the first run to the second.
 
-    () for a query without judgments.
+    () for a query without judgments. A move counts more near the top.
     """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
@@ -180,7 +180,7 @@ def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ..
 def with_texts(
     differences: QueryDifferences, queries: Queries | None, corpus: Corpus | None
 ) -> QueryDifferences:
-    """Return the differences with the collection's texts of queries and documents, if it has them.
+    """Return the differences with the texts of queries and documents that the collection has.
 
     Raises BadValue if the collection has none of the queries.
     """
@@ -204,7 +204,7 @@ def with_texts(
 
 
 def described(moved: Sequence[Shift], corpus: Corpus) -> tuple[Shift, ...]:
-    """Return the shifts with titles and texts of the documents that the corpus has."""
+    """Return the shifts with titles and shortened texts of the documents that the corpus has."""
     codes = corpus.ids.codes([shift.document for shift in moved]).tolist()
     return tuple(
         replace(
@@ -227,7 +227,8 @@ def _each(
 
 
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
-    """Return the rank of each document for a query, int64[documents]; 0 if it was not returned."""
+    """Return the rank of each document for a query, int64[documents]; 0 if it was not returned or the
+    query is not in the run."""
     q = int(run.queries.codes([query])[0])
     if q < 0:
         return np.zeros(len(documents), np.int64)
@@ -319,6 +320,6 @@ def _move_lines(moves: QueryDifferences, move: QueryDifference) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """Return a text as one line of at most EXCERPT_CHARACTERS characters."""
+    """Return a text as one line of at most EXCERPT_CHARACTERS characters, cut with "…"."""
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"

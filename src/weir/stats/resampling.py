@@ -1,4 +1,4 @@
-"""Random signs, bootstrap samples of queries, and intervals of means, all from one stated seed."""
+"""Random signs, bootstrap samples of queries, and intervals of means."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SEED = 20_210_427
 
 @dataclass(frozen=True)
 class Draws:
-    """The number and seed of random draws; part of every result that depends on them."""
+    """The number and the seed of random draws."""
 
     count: int = DRAWS
     seed: int = SEED
 
     def generator(self) -> np.random.Generator:
-        """Return a fresh generator with this seed."""
+        """Return a new generator with this seed, so that equal draws give equal numbers."""
         return np.random.default_rng(self.seed)
 
 
@@ -86,8 +86,9 @@ def resampled_counts(
     """Yield how often each query occurs in samples drawn with replacement, in blocks float64[rows, queries].
 
     cells: approximate block size; the samples do not depend on it.
-    Each block reuses the memory of the one before, and each call changes the generator's later results (it
-    spawns).
+
+    Each block reuses the memory of the one before. The generator spawns, so a second call gives other
+    samples.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -116,8 +117,8 @@ def resampled_counts(
 
 
 def summable(rows: Float64) -> Float64:
-    """Return each row rounded to multiples of a power of two, so that sums of its values are exact,
-    float64[rows, n]."""
+    """Return each row rounded to multiples of a power of two, float64[rows, n], so that its sums are exact
+    in any order."""
     # A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
     most = np.abs(rows).max(axis=1, keepdims=True) * rows.shape[1]
     unit = np.ldexp(1.0, np.frexp(most)[1] - 52)
@@ -139,7 +140,6 @@ def _poisson(mean: float) -> Float64:
 def _poisson_counts(
     drawn: NDArray[np.uint16], chances: Float64, rare: np.random.Generator, marks: NDArray[np.uint8]
 ) -> None:
-    """Write a Poisson count for each 16-bit random word into marks[0]; marks[1] is scratch."""
     # The words decide up to a resolution of 1/65536; the remainder, three in a thousand, is drawn from the
     # second generator, so that the probabilities are exact.
     shares = np.floor(chances[:_COMMON_COUNTS] * 65536)
@@ -178,7 +178,7 @@ def _check_level(level: float) -> None:
 
 
 def percentiles(samples: Float64, level: float = LEVEL) -> Float64:
-    """Return the bounds of the middle share `level` of each column of samples, float64[..., 2]."""
+    """Return the bounds of the middle share `level` of samples along the first axis, float64[..., 2]."""
     # Efron and Tibshirani 1993, section 13.3.
     ends: Float64 = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return ends.T
@@ -196,7 +196,7 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
-    """Return the mean of each measure with its interval (`mean_bounds`), geometric if values are logarithms."""
+    """Return the mean of each measure with its interval (`mean_bounds`); geometric means for logarithms."""
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
@@ -221,7 +221,8 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return bounds in which every NaN is the object `math.nan`, so that equal tuples compare as equal."""
+    """Return (low, high) as given, each NaN replaced by the object `math.nan`, so that equal tuples
+    compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -233,7 +234,8 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return bounds of the mean of `values` by `mean_bounds`, whose arguments these are, ignoring NaN."""
+    """Return (low, high) of the mean of `values`, float64[n], by `mean_bounds`, ignoring NaN; NaN for too
+    few."""
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
@@ -244,12 +246,14 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two ratios.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
+    ratios.
 
     parts: (numerator, denominator) by query, float64[queries] each.
     less: a ratio to subtract.
 
     Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
+    Raises BadValue for a level not between 0 and 1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -267,8 +271,8 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement, float64[resamples], or float64[resamples, rows] of a
-    matrix."""
+    """Return means of samples drawn with replacement from `values`, float64[resamples], or
+    float64[resamples, rows] for a matrix."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
@@ -302,14 +306,14 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of a mean over parts, where each part counts by the mean of its values, float64[rows, 2].
+    """Return bounds of a mean over parts, each part counting by the mean of its values, float64[rows, 2].
 
     parts: float64[rows, queries] each, without NaN.
     unit: bool[rows], True if a row's means lie within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
 
     NaN for fewer than `fewest` values, a part of a single value, or values that are all equal. Raises
-    BadValue for a level outside 0..1.
+    BadValue for a level not between 0 and 1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
@@ -340,7 +344,7 @@ def mean_bounds(
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's bounds of a share, `successes` of `count`, which is above 0."""
+    """Return Wilson's bounds of the share `successes` / `count`; `count` must be above 0."""
     # Wilson 1927.
     z2 = normal_quantile((1 + level) / 2) ** 2
     share = successes / count
@@ -351,7 +355,8 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
 
 
 def share_below(successes: int, count: int) -> float:
-    """Return the exact one-sided upper bound of a share, after `successes` in `count` trials; 1 without any."""
+    """Return the exact one-sided 95% upper bound of a share (Clopper-Pearson) after `successes` in `count`
+    trials; 1 for no trials."""
     # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - LEVEL.
     if successes >= count:
         return 1.0
@@ -365,11 +370,11 @@ def share_below(successes: int, count: int) -> float:
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Return Student's bounds of a mean over parts, where each part counts by the mean of its values.
+    """Return Student's bounds of a mean over parts, each part counting by the mean of its values; NaN without
+    variance.
 
-    parts, level, unit, geometric: see `mean_bounds`; of one row.
-
-    NaN without variance.
+    parts: float64[queries] each.
+    level, unit, geometric: see `mean_bounds`.
     """
     if geometric and len(parts) == 1:
         low, high = few_bounds(parts, level)
@@ -412,10 +417,11 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
+    """Return means over resampled datasets, with queries resampled within each, float64[draws.count,
+    systems].
 
     datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
-    geometric: values are logarithms; a part's mean is the exponential of their mean.
+    geometric: values are logarithms, and each part's mean is exponentiated.
     """
     # Somewhat wide, as the means of datasets vary with their queries already. Davison and Hinkley 1997, section
     # 3.8.
@@ -451,7 +457,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     rows: float64[rows, queries] without NaN.
     how: "t", "percentile", "bca" or "studentised".
 
-    Raises BadValue for a level outside 0..1 or fewer than two queries, UnknownName for another `how`.
+    Raises BadValue for a level not between 0 and 1 or fewer than two queries, UnknownName for another `how`.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -473,7 +479,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return means and standard errors of resampled queries, float64[draws, rows] each; all rows share the samples."""
+    """Return (means, standard errors) of resampled queries, float64[draws, rows] each; all rows share the
+    samples."""
     count, n = rows.shape
     # Squares of deviations from the mean cancel less than squares of values.
     centre = rows.mean(axis=1)
@@ -485,7 +492,7 @@ def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
 
 @INTERVALS.register("percentile")
 def percentile(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the ends of the percentile interval of the resampled means."""
+    """Return (lower, upper) percentile of the resampled means at `level`."""
     return percentiles(means, level).tolist()  # type: ignore[no-any-return]  # two floats
 
 
@@ -494,7 +501,7 @@ INTERVALS.add("two-level", percentile)  # across datasets `two_level_means` take
 
 @INTERVALS.register("bca")
 def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return percentiles of the resampled means, corrected for bias and skewness (BCa)."""
+    """Return (lower, upper) percentile of the resampled means, corrected for bias and skewness (BCa)."""
     # Efron 1987; equals scipy.stats.bootstrap(method="BCa") on the same samples.
     mean = float(values.mean())
     rounding = _ROUNDING * float(np.abs(values).max())  # means that are equal but for it count half
@@ -515,8 +522,8 @@ def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Seque
 def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
     """Return (lower, upper) bound of the bootstrap-t interval of the mean of `values`, float64[n].
 
-    means, errors: float64[resamples], mean and standard error of each resample. Resamples without an error,
-        of equal values, are left out.
+    means, errors: float64[resamples], mean and standard error of each resample; samples of equal values are
+        left out.
     """
     # Efron and Tibshirani 1993, section 12.5.
     mean = float(values.mean())
@@ -528,7 +535,7 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return the ends of Student's t interval of the mean, without resampling."""
+    """Return (lower, upper) bound of the mean by Student's t; `means` and `errors` are not used."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
@@ -547,6 +554,7 @@ def simultaneous_bounds(
     """Return bounds of each row's weighted sum of means that hold for all rows together, float64[rows, 2].
 
     parts: float64[rows, queries] for each collection, two or more queries.
+    weights: of each collection.
     """
     # A bound is as many standard errors off as the largest deviation of any row reaches with probability
     # `level`, which accounts for number and correlation. Each sample is divided by the error of an estimated
@@ -576,9 +584,10 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return bounds of the mean over datasets, which are resampled as well, that hold for all systems together.
+    """Return bounds of each system's mean over resampled datasets that hold for all systems together,
+    float64[systems, 2].
 
-    parts: of each dataset, float64[systems, queries]. Returns float64[systems, 2].
+    parts: of each dataset, float64[systems, queries].
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

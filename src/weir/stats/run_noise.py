@@ -1,4 +1,4 @@
-"""The noise of systems that answer differently each time, and tests that allow for it."""
+"""The noise of systems that answer differently each time, and bounds and tests that allow for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunNoise:
     """The system, the collection and the number of queries that it was measured on."""
 
     def error(self, differences: Float64) -> tuple[float, float]:
-        """Return the standard error of the mean difference of two noisy systems, and its degrees of freedom.
+        """Return (standard error, degrees of freedom) of the mean difference of two noisy systems.
 
         differences: float64[n], n at least 2.
         """
@@ -38,20 +38,21 @@ class RunNoise:
         return math.sqrt(total), total**2 / parts
 
     def bound(self, differences: Float64, level: float) -> float:
-        """Return the one-sided lower bound of the mean difference, which holds with probability `level`."""
+        """Return a one-sided lower bound of the mean difference of two noisy systems, at confidence
+        `level`."""
         error, degrees = self.error(differences)
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value of the claim that the true mean difference is at most 0; 0 or 1
-        without any variance."""
+        """Return the one-sided p-value of a mean difference above 0 between two noisy systems; 0 or 1
+        without variance."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)
 
 
 def noise_notes(noises: Iterable[RunNoise], measures: Iterable[str]) -> list[str]:
-    """Return a sentence on whose noise is allowed for, for each of these measures."""
+    """Return a sentence for each measure whose noise is allowed for, naming the system it was measured on."""
     used = {measure: noise_of(noises, measure) for measure in measures}
     return [
         f"{measure}: the noise allowed for is that of {one.of}; both sides are taken to move as much"

@@ -1,4 +1,4 @@
-"""Score bounds: the range of a score over all possible judgments of the unjudged documents."""
+"""The range of a score over all possible judgments of the unjudged documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unjudged:
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Return the unjudged documents among the first k of these runs.
+        """Return the unjudged documents among the first k of these runs, for judged queries.
 
         highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
         """
@@ -67,7 +67,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """Return the rank of each document in a run's first k, int64[documents]; k + 1 if it is not among them."""
+        """Return each unjudged document's rank in a run's first k, int64[n]; k + 1 if it is not there."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -80,7 +80,7 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments with these documents relevant and the others unjudged."""
+        """Return the judgments with the selected unjudged documents (`relevant`, bool[n]) judged relevant."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -106,7 +106,8 @@ class ScoreBounds:
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any top k.
+    """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any
+    top k.
 
     highest: see `Unjudged.of`.
 
@@ -162,8 +163,11 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return (numerator of nDCG from judged documents, float64[queries]; discount of each unjudged document,
-    float64[documents], 0 below the cut-off)."""
+    """Return nDCG's numerator over judged documents, float64[queries], and the discount of each unjudged
+    document, float64[n].
+
+    The discount is 0 below the cut-off.
+    """
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
     query, judged_rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
@@ -184,8 +188,7 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
 def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
-    """Return the largest difference of two runs' nDCG, over all possible judgments, of each query,
-    float64[queries].
+    """Return the largest difference of two runs' nDCG over all possible judgments, float64[queries].
 
     over, under: results of `discounted`. Zeros for `under` give the largest score of one run.
     """
@@ -230,8 +233,6 @@ def most_above(
 def _largest_ratio(
     first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64
 ) -> Float64:
-    """Return by query the maximum of (first + sum of steps * weights[n]) / (sum of steps * ideals[above +
-    n]), 0 for 0 / 0."""
     queries, levels = above.shape
     count = np.arange(weights.shape[1])
     ideal = ideals[np.minimum(above[:, :, None] + count, len(ideals) - 1)]
@@ -251,11 +252,11 @@ def _largest_ratio(
 def turning_pairs(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
 ) -> dict[tuple[str, str], bool]:
-    """Return {(better, worse by score): power} of the pairs of runs whose order by nDCG the unjudged
-    documents can reverse.
+    """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents
+    can reverse.
 
-    The value is True if the default test detects their difference on these queries with a power of 80%.
-    Raises BadValue for a measure of unknown bounds.
+    detected: True if the default test would find their difference with a power of 80%. The measure is an
+        nDCG; raises BadValue for a measure of unknown bounds.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

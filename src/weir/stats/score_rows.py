@@ -1,4 +1,4 @@
-"""Rows of results from scores, the tables that show them, and the notes beside them."""
+"""Rows of results made from scores, their tables, and the notes below them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems: shared notes once, others with the system's name."""
+    """Return the notes on several systems by name: shared notes once, others with the system's name."""
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     conventions, rates = list[Note](), dict[str, float]()
@@ -180,7 +180,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
 
 
 def answered_rate(row: Row) -> float | None:
-    """Return the share of the first 10 documents that are judged, over answered queries; None if unknown."""
+    """Return the share of judged documents in the top 10, over answered queries only; None if unknown."""
     if row.judged_at_10 is None:
         return None
     return _rate_of_answers(row.judged_at_10, row.queries, row.answered, row.conventions)
@@ -195,11 +195,6 @@ def _rate_of_answers(rate: float, queries: int, answered: int, conventions: str)
 def _judged_notes(
     rates: Mapping[str, float], compared: bool = True, answered_alone: bool = False
 ) -> list[Note]:
-    """Return a note if less than 90% of the first 10 documents of a system are judged.
-
-    rates: judged share by system, "" for a single one.
-    compared, answered_alone: the rates are of the same queries; they leave out unanswered ones.
-    """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
     low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
@@ -221,7 +216,8 @@ def _judged_notes(
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
-    """Return notes on fractional grades, grades that look like scores, and the origin of judgments."""
+    """Return notes on fractional grades, grades that look like scores, and the origin of judgments; []
+    without any."""
     notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
     for measure in measures if between else ():
@@ -244,7 +240,7 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
-    """Return a note if the judgments look like the scores of a run."""
+    """Return a note if the judgments look like a run's scores, else []."""
     if not qrels.fractional:
         return []
     query = qrels.query_of_row()
@@ -265,6 +261,7 @@ def scored(
 ) -> Scores:
     """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
+    join: returns the ranking joined with judgments, by conventions.
     gate: given if a model's labels are among the judgments.
     """
     judged = join(judgments, conventions)
@@ -361,14 +358,17 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if the measure can change with the order of documents that are tied at rank k."""
+    """Return True if the order of documents tied at rank k can change the measure: it has no cut-off, or
+    one of at least k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
 def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> Note:
-    """Return a note that rankings are cut at rank k among documents of equal score, and what to do.
+    """Return a note that rankings end at rank k among documents of equal score, and what to do.
 
-    known, searched: documents beyond the cut are known to have the same score; they are scored too.
+    queries: number of these rankings.
+    known: documents beyond the cut are known to have the same score.
+    searched: they are scored too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
@@ -380,7 +380,7 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 def cut_depth(retrieved: Int32) -> int | None:
     """Return the length at which rankings look cut, as nearly all have it; None if they do not.
 
-    retrieved: documents of each ranking.
+    retrieved: int32[queries], documents of each ranking.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -389,7 +389,8 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
-    """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking."""
+    """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking; []
+    without any."""
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
     what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
@@ -399,8 +400,8 @@ def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking if some systems return much longer
-    ones.
+    """Return notes on measures that read deeper than the shortest ranking, if another system's are much
+    longer.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -417,7 +418,7 @@ def depth_notes(
 
 
 def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the `depth_notes` of systems by their scores, on these measures, by default on all."""
+    """Return the `depth_notes` of scores, on these measures, by default on all."""
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     whole = {name for name, one in scores.items() if one.origin.whole}
     names = tuple(measures) or dict.fromkeys(m for one in scores.values() for m in one.measures)
@@ -427,8 +428,8 @@ def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> 
 
 
 def ranked_notes(joins: Mapping[str, Judged], measures: Sequence[Measure]) -> list[Note]:
-    """Return notes on rankings, each joined with judgments, that do not answer all queries, and on their depths:
-    either may be all that tells such systems apart."""
+    """Return notes on rankings, joined with judgments by name, that leave queries unanswered or differ
+    much in depth."""
     scores = {name: scores_of(joined, tuple(measures)) for name, joined in joins.items()}
     missing = {name: int(np.count_nonzero(~one.answered)) for name, one in scores.items()}
     unanswered = [
@@ -466,7 +467,7 @@ def _parsed_cutoff(name: str) -> int | None:
 
 
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
-    """Return a note on unanswered queries and how the conventions score them."""
+    """Return a note on the number of unanswered queries, and whether they score 0 or leave the mean."""
     left_out = "missing=answered-only"
     outcome = f"leave the mean ({left_out})" if left_out in conventions else "score 0"
     return Note(
@@ -493,7 +494,8 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
-    """Return a note on the number of queries with a failure, such as a leak, and an upper bound of their share."""
+    """Return a note on the number of queries with a failure, such as a leak, with an upper bound of their
+    share."""
     share = "" if not failed else f", {percent(failed / queries)}"
     return Note(
         f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
@@ -505,11 +507,6 @@ def never_note(measure: str, failed: int, queries: int) -> Note:
 def _tie_notes(
     rows: Iterable[Row], tied: float = 0.0, of: Mapping[str, str] = MappingProxyType({})
 ) -> list[Note]:
-    """Return at most one note, on ties: the means whose printed digits depend on the order of tied documents.
-
-    of: {measure: name of its row in the note}.
-    tied: share of the documents returned that are tied; a large share is noted anyway.
-    """
     rows = [row for row in rows if row.movable]
     moved = {row: _tie_range(row) for row in rows}
     shown = {row: there for row, there in moved.items() if there}
@@ -538,7 +535,7 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return at most one note, on ties: for each measure the mean that their order could change most, from
+    """Return at most one note: for each measure the mean that the order of ties could change most, from
     TIES_MATTER on.
 
     named: name that mean's system and dataset, and count the other rows.
@@ -560,7 +557,7 @@ def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
 
 @checked
 def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """Return a row for each measure: the mean over all queries that count and its 95% interval."""
+    """Return a row for each measure: its mean over the queries that count, and the 95% interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     counted, movable = scores.counted(), scores.movable()
     ends = scores.tie_bounds() if movable.any() else np.empty((0, 2))
@@ -583,11 +580,13 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """Return the row of a group of datasets: the unweighted mean of the members' means.
+    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95%
+    interval.
 
     members: one row for each member, of one system and measure.
+    values: of each member's queries, which the interval resamples within members.
 
-    Its interval resamples queries within members. Raises BadValue for no members or another number of values.
+    Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
@@ -604,7 +603,8 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Return rows of each group, of the macro mean, and of all queries, each with its 95% interval.
+    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95%
+    interval.
 
     The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
     groups.
@@ -705,7 +705,7 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the sentences on a model's labels, each once."""
+    """Return the sentences on a model's labels in these rows, each once."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)
@@ -717,7 +717,8 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if Judged@10 is known, of each group of queries too, and not yet a measure of the rows."""
+    """Return True if a table should add Judged@10: it is known for every group of queries, and not a
+    measure of the rows."""
     rated = False
     for row in rows:
         if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):

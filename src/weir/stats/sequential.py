@@ -1,4 +1,4 @@
-"""Verdicts that stay valid however often one looks at growing data: bounds of a mean, and e-values.
+"""Bounds of a mean and e-values that stay valid however often one looks at growing data.
 
 An e-value measures evidence against a claim: while the claim is true, it ever reaches 20 with a probability
 of at most 5% (Ville 1939). The differences must be in random order, which `by_lot` gives to queries.
@@ -32,9 +32,10 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return after each difference the e-value against the claim that the mean is at most `bound`, float64[..., n].
+    """Return after each difference the e-value against the claim that the mean is at most `bound`,
+    float64[..., n].
 
-    differences: float64[..., n], of several samples at once.
+    differences: float64[..., n] within -1..1, of several samples at once.
     bound: above -1, at most 1.
 
     Raises BadValue for another bound, no differences, and differences outside -1..1.
@@ -46,11 +47,12 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
 
 def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
-    """Return after each difference a lower bound of the mean, float64[n]; all hold together with probability `level`.
+    """Return after each difference a lower bound of the mean, float64[n]; all hold together with probability
+    `level`.
 
     differences: float64[n] within -1..1, in random order.
 
-    Raises BadValue for no differences, for values outside -1..1, and for a level outside 0..1.
+    Raises BadValue for no differences, for values outside -1..1, and for a level not between 0 and 1.
     """
     values = _checked(differences)
     if not 0 < level < 1:
@@ -65,11 +67,6 @@ def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
 
 
 def _raised(values: Float64, low: float, enough: float) -> float:
-    """Return the largest mean that the e-values of these differences reject, searched upwards from `low`, which is
-    returned if they reject none above it.
-
-    enough: logarithm of the e-value that rejects.
-    """
     # The logarithm of the money falls, and is convex, in that of 1 + mean: Newton's steps from below stay below the
     # root.
     at = math.log1p(low)
@@ -90,13 +87,15 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return how many values there are up to the first that is at least `least`, inclusive; None without one."""
+    """Return the 1-based position of the first value of at least `least`, up to rounding; None without
+    one."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 def by_lot(queries: Iterable[str], seed: int = 0) -> list[str]:
-    """Return the queries in a pseudo-random order that depends only on their identifiers and the seed."""
+    """Return the distinct queries in a pseudo-random order that depends only on their identifiers and the
+    seed."""
 
     def lot(query: str) -> bytes:
         return hashlib.blake2b(f"{seed}\x1f{query}".encode("utf-8", "replace"), digest_size=16).digest()
@@ -114,13 +113,10 @@ def _checked(differences: Float64) -> Float64:
 
 
 def _log_returns(values: Float64, bound: float) -> Float64:
-    """Return the logarithm of each bet's return on one unit, float64[..., bets, n]; -inf for a total loss."""
     with np.errstate(divide="ignore"):
         return np.log1p(BETS[:, None] * ((1 + values[..., None, :]) / (1 + bound) - 1))
 
 
 def _mixed(logarithms: Float64) -> Float64:
-    """Return the logarithm of the bets' mean wealth, float64[..., n], from the logarithm for each, float64[..., bets,
-    n]."""
     begun = np.log(BETS / BETS.sum())[:, None]
     return np.asarray(np.logaddexp.reduce(logarithms + begun, axis=-2))

@@ -1,4 +1,4 @@
-"""Paired tests of differences between systems, and corrections for several tests."""
+"""Paired tests of differences between systems, and corrections of p-values for several tests."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant, if `others` of `tests` are significant and the
-    rest are not.
+    """Return the level below which a p-value is significant, if `others` of `tests` p-values are 0 and the
+    rest 1.
 
     correct: name of the correction, such as "holm".
     """
@@ -58,21 +58,20 @@ def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
 
 @CORRECTIONS.register("none")
 def none(ascending: Float64) -> Float64:
-    """Return the p-values, ascending float64[tests], unchanged."""
+    """Return the p-values unchanged."""
     return ascending
 
 
 @CORRECTIONS.register("bonferroni")
 def bonferroni(ascending: Float64) -> Float64:
-    """Return each of the ascending p-values times the number of tests; bounds the family-wise error rate."""
+    """Return ascending p-values times their number (Bonferroni); bounds the family-wise error rate."""
     # Dunn 1961.
     return ascending * len(ascending)
 
 
 @CORRECTIONS.register("holm")
 def holm(ascending: Float64) -> Float64:
-    """Return Holm's step-down p-values of ascending ones; bounds the family-wise error rate, more powerful
-    than Bonferroni."""
+    """Return ascending p-values adjusted by Holm's step-down method; bounds the family-wise error rate."""
     # Holm 1979.
     m = len(ascending)
     return np.maximum.accumulate(ascending * (m - np.arange(m)))
@@ -80,7 +79,8 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return Benjamini and Hochberg's adjusted p-values of ascending ones; bounds the false discovery rate."""
+    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery
+    rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -104,7 +104,7 @@ def _no_bound(units: int, systems: int, draws: Draws) -> float:
 
 @dataclass(frozen=True)
 class Detection:
-    """A function that decides a test on many rows of differences at once, to simulate the test's power."""
+    """Functions that decide a test for many rows of differences at once, to simulate its power."""
 
     # Without them, and for many columns, the rows count as found that the paired t-test finds.
     p: Callable[[Float64], Float64] | None = None
@@ -115,7 +115,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class Significance:
-    """A significance test of many pairs of systems, corrected together."""
+    """A significance test of several pairs of systems, by name."""
 
     name: str
     function: Function
@@ -145,11 +145,12 @@ def significance(
     smallest: Callable[[int, int, Draws], float] = _no_bound,
     detection: Detection | None = None,
 ) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function as a test.
+    """Return a decorator that registers a function as a test of this name.
 
+    drawn: the test draws at random.
     familywise: the p-values already hold for all pairs together.
     smallest: function that returns the smallest p-value that (units, systems, draws) allow.
-    detection: how the test's power is computed.
+    detection: how the test's power is computed; None if it is not known.
     """
 
     def register(function: Function) -> Function:
@@ -237,35 +238,37 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def p_of_draws(larger: Int64, draws: int) -> Float64:
-    """Return p-values from numbers of random draws.
+    """Return (larger + 1) / (draws + 1): p-values from random draws, float64[pairs].
 
-    larger: int64[pairs], draws with a difference at least as large as the observed one, of `draws`.
+    larger: int64[pairs], number of draws with a difference at least as large as the observed one.
     """
     # Phipson and Smyth 2010.
     return (larger + 1) / (draws + 1)
 
 
 def exact_mean(values: Float64) -> float:
-    """Return the mean from a sum rounded once, so that the order of values does not matter."""
+    """Return the mean from a sum rounded once, so that the order of values does not matter; `values` must
+    not be empty."""
     return math.fsum(values.tolist()) / len(values)
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the exact mean of the values that are not NaN; NaN if there is none."""
+    """Return the exact mean of the values that are not NaN; NaN without any."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
 
 def deviation_of(differences: Float64) -> float:
-    """Return the standard deviation of differences (n - 1), 0 if they are equal but for rounding."""
+    """Return the sample standard deviation of two or more differences; 0 if they are equal but for
+    rounding."""
     mean = exact_mean(differences)
     deviation = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (len(differences) - 1))
     return 0.0 if deviation <= ROUNDING * abs(mean) else deviation
 
 
 def t_statistic(differences: Float64) -> float:
-    """Return the mean difference in standard errors; 0 if all are zero, infinite if all are equal and not
-    zero."""
+    """Return the mean difference divided by its standard error; 0 if all are zero, infinite if all are
+    equal and not zero."""
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -283,9 +286,11 @@ def t_tail(differences: Float64) -> float:
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Return the two-sided p-value of Wilcoxon's test of one row of differences, zeros left out.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of differences, zeros left out; 1 without
+    any.
 
-    Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and continuity.
+    Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and
+    continuity.
     """
     nonzero = differences[differences != 0]
     n = len(nonzero)
@@ -310,7 +315,7 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of one row of differences.
+    """Return the two-sided p-value of the sign test of differences; 1 without any.
 
     tie: differences within plus and minus this are left out.
     """
@@ -355,8 +360,11 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield, in blocks, the largest minus the smallest system mean of each permutation, float64[draws of the
-    block]."""
+    """Yield, in blocks float64[n], the range (largest minus smallest) of system means in each random
+    permutation.
+
+    values: float64[systems, queries], permuted among systems within each query.
+    """
     # A deal shuffles the values of each query, then rotates them by a random number of places; every shuffle of
     # a block meets every rotation of it. Each deal is uniform over all ways to deal. Deals of different
     # shuffles are independent; those that share one (at most 32 or a tenth of the queries) have uncorrelated

@@ -37,7 +37,8 @@ CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The mean of a measure over answered queries as the least confident ones are left out."""
+    """The means of a measure over answered queries as more and more of the least confident ones are left
+    out."""
 
     measure: str
     confidence: str
@@ -96,11 +97,9 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 
 
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
-    """Return the run's confidence for each query, float64[queries]; -inf without documents.
+    """Return the run's confidence for each query, float64[queries]; -inf for a query without documents.
 
-    how: "max", "std" or "diff1".
-
-    Raises UnknownName for another.
+    how: "max", "std" or "diff1"; raises UnknownName for another.
     """
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
@@ -113,8 +112,8 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
 
 
 def nauc(own: Float64, oracle: Float64) -> float:
-    """Return the normalised area of an abstention curve, relative to the oracle's curve; NaN if all values
-    are equal."""
+    """Return the area of an abstention curve above the mean over all queries, divided by the oracle's; NaN
+    if all values are equal."""
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
     flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
@@ -125,8 +124,8 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean of the remaining queries at each of ABSTENTION_RATES, the least confident left out
-    first, float64[rates].
+    """Return the mean over the remaining queries at each of ABSTENTION_RATES, float64[rates], the least
+    confident left out first.
 
     sure: confidence of each query.
 
@@ -149,7 +148,7 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 
 @CONFIDENCES.register("max")
 def best(score: Float64, ptr: Int64) -> Float64:
-    """Return each ranking's best score, float64[queries], as the confidence in it.
+    """Return the best score of each query, float64[queries]; 0 for an empty ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores, which descend.
     """
@@ -158,7 +157,8 @@ def best(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
+    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty
+    ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores.
     """
@@ -168,9 +168,9 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("diff1")
 def lead(score: Float64, ptr: Int64) -> Float64:
-    """Return the best score minus the second, float64[queries]; 0 for a ranking of one.
+    """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which fall.
+    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
     """
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
@@ -249,8 +249,6 @@ class Threshold:
 
 @dataclass(frozen=True, eq=False)
 class _Confidences:
-    """Confidences of answerable queries, with their values, and of unanswerable ones; -inf for an empty ranking."""
-
     answerable: Float64
     values: Float64
     unanswerable: Float64

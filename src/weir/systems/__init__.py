@@ -1,6 +1,6 @@
-"""Systems: from a corpus and queries to a run; `__init__.pyi` lists the names, each imported when it is used.
+"""Systems, which make a run from a corpus and queries; `__init__.pyi` lists the names, each imported on use.
 
-Every name of a system or re-ranker in an expression, as dense in `dense("minilm")`, is an attribute too.
+Every system and re-ranker of an expression, such as dense in `dense("minilm")`, is an attribute too.
 """
 
 import importlib.util

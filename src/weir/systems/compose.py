@@ -1,4 +1,4 @@
-"""Systems joined: first >> reranker, filtered(...), and plain functions and objects as systems."""
+"""Pipelines (first >> reranker), filtered systems, and plain functions and objects as systems."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SearchObject(Protocol):
     """An object with a `search` method, used like a search function."""
 
     def search(self, queries: dict[str, str], k: int) -> object:
-        """Return rankings for {query id: text}, in any form that a SearchFunction may return."""
+        """Return rankings for {query id: text}, in any form of a SearchFunction's."""
         ...
 
 
@@ -97,7 +97,7 @@ class IndexObject(Protocol):
 
 @runtime_checkable
 class BeirSearch(Protocol):
-    """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents with each call."""
+    """An object with BEIR's search(corpus, queries, top_k, ...), which gets all documents at each call."""
 
     def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
         """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
@@ -106,7 +106,7 @@ class BeirSearch(Protocol):
 
 @runtime_checkable
 class BeirRetrieval(Protocol):
-    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval, which decides its depth itself."""
+    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval; the object decides the depth."""
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
         """Return rankings {query id: {document id: score}}."""
@@ -147,7 +147,7 @@ class PairPredictor(Protocol):
 @searches_once_indexed
 @dataclass(frozen=True)
 class FunctionSystem:
-    """A function, or an object with `search`, as a system."""
+    """A function, or an object with `search`, used as a system."""
 
     answer: SearchFunction | SearchObject | BeirObject
     identity: Identity
@@ -169,7 +169,7 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return the searcher: a copy of the object (`own_copy`), which an IndexObject has indexed; raises
+        """Return the searcher: a copy of the object (`own_copy`), after its `index` if it has one. Raises
         BadRanking if it cannot search."""
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
@@ -244,7 +244,7 @@ class FunctionReranker:
 
 @dataclass(frozen=True, eq=False)
 class FunctionScorer:
-    """A score function, called once for each query."""
+    """A score function with a corpus, called once for each query."""
 
     function: ScoreFunction
     corpus: Corpus
@@ -274,10 +274,10 @@ class FunctionScorer:
 class Pipeline:
     """A system whose results a re-ranker re-orders.
 
-    Only the first `reranker.depth` documents of each ranking are scored, by default DEPTH of them, or all
+    The first `reranker.depth` documents of each ranking are scored, by default DEPTH of them, or all
     candidates of a CandidateSource (pool, stored run, fusion) or of the collection. The others follow in
     their order, with scores that fall in steps of 1 (or 2**-20 of the lowest new score, if larger). The
-    query's own document does not count towards the depth. Raises BadValue for a part of another type.
+    query's own document does not count. Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -336,29 +336,30 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return a system as text that parses back, for __repr__."""
+    """Return a system as text that parses back to it, for `__repr__`."""
     return str(system)
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return first >> reranker for a re-ranker, function or object; raises BadValue for an object that cannot
-    re-rank."""
+    """Return the pipeline first >> reranker, made from a re-ranker, function or object; raises BadValue
+    for one that cannot re-rank."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return first >> reranker, where `first` may be a function or object; raises BadValue for anything else."""
+    """Return the pipeline first >> reranker, where `first` may be a function or object; raises BadValue
+    for anything else."""
     return Pipeline(as_system(first), reranker)
 
 
 @checked
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
-    """Return a function, object or encoder as a system.
+    """Return a function, object or encoder as a system; a system unchanged.
 
     name: the printed name, by default the name of the function, the model's checkpoint or the object's class.
-    version: identifies it for stored results; without one, results are computed again in each process.
+    version: identifies it for stored results; without one, each process computes them again.
 
-    Raises BadValue for anything else.
+    Raises BadValue for anything else, and a name or version beside a system.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
@@ -391,7 +392,8 @@ def as_system(given: object, name: str | None = None, version: str | None = None
 
 
 def is_encoder(given: object) -> bool:
-    """Return True for an encoder of Weir, such as `weir.encoder(model)`, which as a system is `dense` of it."""
+    """Return True for an encoder made by Weir, such as `weir.encoder(model)`, which as a system becomes
+    `dense`."""
     if isinstance(given, PLAIN) or callable(given):
         return False
     from weir.models.encoder import Encoder, ObjectEncoder
@@ -408,13 +410,13 @@ def as_reranker(
 
     given: a function (query texts, document texts) -> scores, called once for all candidates of a query, or
         an object with predict(pairs).
-    depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A re-ranker
-        keeps its own.
+    depth: documents scored in each ranking, None for 100, or for all if the candidates are a given list. A
+        re-ranker keeps its own.
     name: its printed name, by default the name of the function, the model's checkpoint or the object's class.
-    version: identifies it for stored results. Without one, scores are computed again in each process.
+    version: identifies it for stored results. Without one, each process computes scores again.
 
-    Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside a
-    re-ranker.
+    Raises BadValue for anything else, a depth below 1, a name that a system has, and a name or version beside
+    a re-ranker.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
@@ -463,7 +465,7 @@ def _in_message(value: object) -> str:
 @named_arguments
 @dataclass(frozen=True)
 class Filtered:
-    """Rank only documents that fit a filter, as if the other documents were removed before the cut at k.
+    """Rank only documents that fit a filter, as if the others were removed before the cut at k.
 
     Statistics such as document frequencies still count all documents. Programs and servers are asked for more
     and more results, 10,000 at most, with a warning of queries left with fewer than k. Filters of queries
@@ -511,7 +513,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries, with only documents permitted that also fit."""
+    """Return the queries with only documents permitted for which `fitting`, bool[documents], is True."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
@@ -531,7 +533,7 @@ class FilteredSearcher:
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:
-        """The documents that the filter permits, bool[documents]."""
+        """True for each document that the filter permits, bool[documents]."""
         return parse_filter(self.system.filter).mask(self.corpus)
 
     @checked

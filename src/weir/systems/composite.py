@@ -1,4 +1,4 @@
-"""Checked calls of other people's systems, and the parts of composite systems."""
+"""Checked calls of systems that others wrote, and the parts of composite systems."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """Return the index of a corpus by a system.
+    """Return a system's searcher of a corpus.
 
-    Raises PluginError for any error that is no WeirError and if no searcher comes back.
+    Raises PluginError for an error that is no WeirError, and if no searcher comes back.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -69,12 +69,13 @@ def rankings(
     context: Context = IN_MEMORY,
     beyond: int = 0,
 ) -> Run:
-    """Return a searcher's rankings of the permitted documents, checked, one for each query in order.
+    """Return a searcher's rankings of permitted documents, checked: one for each query, in order.
 
-    beyond: number of the k results that are asked only to see which documents follow the cut.
+    who, collection: named in messages.
+    beyond: number of the k results that only serve to see what follows the cut.
 
-    Raises PluginError, with system, collection and queries, for any error that is no WeirError and an answer
-    of another type.
+    Raises PluginError, with system, collection and queries, for an error that is no WeirError and an answer
+    that is no run.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -86,7 +87,7 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """Return a re-ranker's finite score of each candidate, float64[candidates].
+    """Return a re-ranker's score of each candidate, float64[candidates], all finite.
 
     Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
     of scores or one that is not finite.
@@ -159,9 +160,10 @@ def _run_flaw(run: object, queries: Queries) -> str:
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
     """Return a function's answer as a run.
 
-    answer: in any form that `weir.evaluate` takes except a path, or a list of rankings.
+    answer: in any form that `weir.evaluate` takes except a path, or a list with a ranking for each query.
+
     Raises BadRanking, with the query, for queries that were not asked, unknown or repeated documents, and
-    scores that are no finite numbers. Raises PluginError for an answer of another type.
+    scores that are no finite numbers; PluginError for an answer of another type.
     """
     from weir.files.frames import run_from  # the readers of files come with it
 
@@ -188,14 +190,15 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """The numbers of the documents in answers. Without documents in the collection, every identifier gets a
-    number."""
+    """Numbers the documents in answers: by the collection, or, if it has no documents, in order of
+    appearance."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for an unknown one."""
+        """Return the position of each document in `ids`, int32[names]; -1 for one that the collection
+        lacks."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -203,7 +206,7 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """The documents of the collection; without them, the documents named so far."""
+        """The documents of the collection; if it has none, the documents named so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -212,24 +215,24 @@ UNKNOWN = ("refuse", "drop")
 
 
 def check_unknown(name: str, value: object) -> None:
-    """Raise BadValue unless `value` is one of UNKNOWN, the treatments of unknown documents."""
+    """Raise BadValue unless `value` is "refuse" or "drop", the treatments of unknown documents."""
     if value not in UNKNOWN:
         raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
 
 
 def described_unknown(unknown: str) -> dict[str, object]:
-    """Return the entry about unknown documents in a system's description; {} for "refuse"."""
+    """Return the entry on unknown documents of a system's description; {} for "refuse"."""
     return {} if unknown == "refuse" else {"unknown": unknown}
 
 
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (rows whose documents the collection has, a sentence on the other rows or "").
+    """Return (rows whose documents the collection has, a sentence on the dropped rows or "").
 
     doc: document numbers, -1 for unknown documents.
     names: function that returns the identifier of a row's document.
-    unknown: treatment of unknown documents, one of UNKNOWN; "" for a system without this setting.
+    unknown: "refuse" or "drop"; "" for a system without this setting.
 
     Raises BadRanking for unknown documents unless they are dropped.
     """
@@ -261,7 +264,7 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf that keeps the index of each part in a folder, or in memory."""
+    """A Shelf that keeps the index of each part in a folder of its own, or in memory."""
 
     at: Path | None = None
     """None for memory."""
@@ -295,23 +298,26 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, which keeps the indexes of a system's parts, or a new one in its folder or
-    in memory."""
+    """Return the context's shelf, or a new one that keeps indexes in the context's folder or in memory.
+
+    build: False makes a new shelf raise StoreError for a missing index.
+    """
     return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the index of a system that contains others, from the stored indexes of its parts."""
+    """Return the searcher of a composite system from the stored indexes of its parts; raises StoreError if
+    one is missing."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return a new searcher of a system without stored index."""
+    """Return a new searcher of a system that stores no index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system with its encoders' prompts set for a collection."""
+    """Return a system or re-ranker whose parts, such as encoders with prompts, are set for a collection."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -332,7 +338,7 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems, in which equal objects share one session, and therefore stored results.
+    """Return the systems with equal objects sharing a session, and therefore stored results.
 
     Only objects without a version have a session. Raises BadValue for two objects of one kind and name.
     """
@@ -373,7 +379,8 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with each settings file's name replaced by the title in it; "" if none has a title."""
+    """Return a system's name with names of settings files replaced by the titles in them; "" if none has a
+    title."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -383,13 +390,13 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """Return the entries of a system's description for the depth of its remote parts; {} without such parts."""
+    """Return the entry on the depth of remote parts in a system's description; {} without remote parts."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:
-    """Return the fields, and views such as "title text", that a system reads."""
+    """Return the fields, and views such as "title text", that a system or a part of it reads."""
     read = (part.fields_read() for part in parts_of(system) if isinstance(part, FieldReader))
     return tuple(field for some in read for field in some)
 
@@ -402,7 +409,7 @@ def folder_name(part: Retriever) -> str:
 
 
 def renumbered(run: Run, corpus: Corpus) -> Run:
-    """Return the run with documents numbered as in this corpus."""
+    """Return the run with documents numbered as in this corpus; -1 for a document that it lacks."""
     if run.docs is corpus.ids:
         return run
     return replace(run, docs=corpus.ids, doc=corpus.ids.codes(run.docs.strings)[run.doc])

@@ -1,4 +1,4 @@
-"""Dense retrieval: nearest vectors, exactly or by an approximate index."""
+"""Dense retrieval: the nearest vectors, exactly or by an approximate index."""
 
 from __future__ import annotations
 
@@ -117,10 +117,8 @@ class DenseRetriever:
         return 1 if whole else encoded.encoding_blocks(self, documents)
 
     def document_encoding(self, loaded: LoadedEncoder) -> DocumentEncoding:
-        """Return how document vectors are made on one device and where they are stored.
-
-        Vectors of an object without a version stay in memory.
-        """
+        """Return how document vectors are encoded on one device, and their store; in memory for an object
+        without a version."""
         about, home = _about(self.encoder, loaded, "document"), settings().home / "vectors"
         encode: Encode = partial(loaded.encode, kind="document")
         blocks = EncodingBlocks()
@@ -199,7 +197,8 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]. Vectors from an API are stored."""
+    """Return the vectors of queries, float32[queries, d]; vectors from an API are read from a store, or
+    added to it."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -295,6 +294,7 @@ def dense(
 def encoder_of(model: object, given: Mapping[str, object] | None = None) -> VectorEncoder:
     """Return the encoder of a model; raises BadValue for a setting that does not apply to it.
 
+    model: a name, as for `dense`, an encoder, or an object to encode with.
     given: settings by name; a setting equal to the default of `dense` counts as not given.
     """
     usual = {f.name: f.default for f in fields(Encoder)}

@@ -1,7 +1,4 @@
-"""Common parts of systems that encode texts once and compare encoded queries with encoded documents.
-
-An index is a list of row numbers.
-"""
+"""Parts shared by systems that encode texts once and compare encoded queries with encoded documents."""
 
 from __future__ import annotations
 
@@ -96,7 +93,7 @@ class _Documents(Protocol[Q_contra]):
 
 
 def fields_read(system: _System[Any, Any]) -> tuple[str, ...]:
-    """Return the fields of a document that are encoded, as a view such as "title text"."""
+    """Return the view of documents that is encoded, such as ("title text",)."""
     return (system.view,)
 
 
@@ -106,12 +103,13 @@ def fetch(system: _System[Any, Any]) -> None:
 
 
 def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
-    """Return the number of blocks in which the documents are encoded."""
+    """Return the number of blocks in which so many documents are encoded."""
     return -(-documents // system.batch_texts[declared_kind(settings().device)])
 
 
 def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
-    """Load the encoder; return a function that encodes a share of the documents into a store in a folder."""
+    """Load the encoder, and return a function that encodes a share of the documents into a store in a
+    folder."""
     how = system.document_encoding(system.encoder.load(settings().device))
     texts = partial(texts_of, view=system.view, between=system.between)
     return stores.share_encoder(how.store, texts, how.encode, how.blocks, how.full)
@@ -123,7 +121,7 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """How a loaded encoder makes rows from documents and where it stores them."""
+    """How a loaded encoder makes rows of documents, and the store that keeps them."""
 
     store: RowStore
     encode: Encode
@@ -135,7 +133,7 @@ class DocumentEncoding:
 
 
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
-    """Return the texts of documents as an encoder gets them.
+    """Return documents' texts as an encoder gets them.
 
     between: characters between title and text.
     """
@@ -143,7 +141,7 @@ def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Return (rows of all documents, number that were stored before), after encoding the others."""
+    """Return (rows of all documents, number that were stored before), after encoding missing ones."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -168,7 +166,7 @@ def write_rows(
     rows: StoredRows,
     write: Callable[[Path], Mapping[str, object]],
 ) -> None:
-    """Write an index into the folder `at`: the numbers of its documents' rows in the store.
+    """Write an index, atomically, into the folder `at`: the numbers of its documents' rows in the store.
 
     write: writes the rest of the index into a folder, and returns facts for its record.
     """
@@ -187,6 +185,7 @@ def open_rows(
     """Return the rows that the index in the folder `at` lists.
 
     needed: raise StoreError if the store no longer has them; otherwise return None.
+
     Raises StoreError for a damaged index, BadValue for another corpus.
     """
     try:
@@ -215,7 +214,7 @@ def open_rows(
 
 @dataclass(frozen=True, eq=False)
 class EncodedSearcher(Generic[L, Q, D]):
-    """The encoded documents of a corpus, with the encoder of queries."""
+    """Encoded documents of a corpus, with the encoder of queries."""
 
     system: _System[L, Q]
     corpus: Corpus
@@ -234,7 +233,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries; every text must be nonempty."""
+        """Return the encoded queries, whose texts must not be empty; raises UnusableText, with the query,
+        for an unusable one."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:
@@ -269,7 +269,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.documents.nested(k)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean share of the exact k best documents that the search misses."""
+        """Return the mean share of the exact k best documents that the search misses; raises BadValue for
+        an exact search and without query texts."""
         filled = queries.take(with_text(queries))
         lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:
@@ -291,5 +292,5 @@ class EncodedSearcher(Generic[L, Q, D]):
 
 
 def with_text(queries: Queries) -> Int64:
-    """Return the numbers of queries that have a text, int64."""
+    """Return the positions of queries whose text is not blank, int64."""
     return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)

@@ -1,4 +1,4 @@
-"""Names of systems and grids, parsed with bounds and never evaluated."""
+"""Parse names of systems and grids, within bounds and without evaluating them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 @checked
 def parse_system(text: str) -> Retriever:
-    """Return the system of a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
+    """Return the system named by a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)`.
 
-    Raises UnknownName for an unknown system or setting, BadValue for malformed text and for a setting that is
-    repeated or out of range.
+    Raises UnknownName for an unknown system or setting, BadValue for malformed text, a grid, and a setting
+    that is repeated or out of range.
     """
     tree = expression_tree(text)
     if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
@@ -56,10 +56,8 @@ _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma ma
 
 
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid.
-
-    Raises BadValue for malformed, too long or too deeply nested text.
-    """
+    """Return the syntax tree of a system or grid; raises BadValue for malformed, too long or too deeply
+    nested text."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -100,7 +98,7 @@ def system(given: object, name: str | None = None, version: str | None = None) -
         [document ids, best first]}. Encoders of texts become `dense`. Objects of BEIR have search(corpus,
         queries, top_k) or retrieve(corpus, queries), with documents as {id: {"title": ..., "text": ...}}.
     name: its printed name, by default the name of the function or the object's class.
-    version: identifies it for stored results. Without one, results are computed again in each process.
+    version: identifies it for stored results. Without one, each process computes results again.
 
     Raises UnknownName for an unknown system or setting, BadValue for malformed text, anything else, and a bad
     or registered name.
@@ -259,7 +257,8 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the names of all systems of a grid without making the systems; raises BadValue as `parse_systems`."""
+    """Return the names of all systems of a grid, in the order of `parse_systems`; raises BadValue for
+    malformed text and too many."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)
@@ -277,10 +276,11 @@ def factorial(given: Callable[..., T], settings: Mapping[str, Iterable[object]])
 def factorial(
     given: str | Callable[..., T], settings: Mapping[str, Iterable[object]] | None = None
 ) -> tuple[Retriever, ...] | tuple[T, ...]:
-    """Return a factorial design: systems with every combination of settings, the last varying fastest.
+    """Return systems with every combination of settings, the last varying fastest.
 
     given: a text with values in braces, such as 'bm25(k1={0.6, 0.9}, b={0.4, 0.75})', or a function that
         makes a system or re-ranker, such as weir.BM25.
+    settings: {name: values} for a function.
 
     Raises BadValue for a setting without values and too many combinations, and the errors of making a system.
     """

@@ -1,4 +1,4 @@
-"""Fusions as systems: rrf(bm25, rm3) fuses the rankings of its parts."""
+"""Fusions as systems: rrf(bm25, rm3) fuses the rankings of bm25 and rm3."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DEPTH = 1000
 class Fused:
     """Two or more systems whose rankings are fused.
 
-    Raises BadValue for fewer than two parts, a wrong number of weights, and a depth below 1.
+    Raises BadValue for fewer than two, a wrong number of weights, and a depth below 1.
     """
 
     fusion: Fusion
@@ -81,7 +81,7 @@ class Fused:
 
     @cached_property
     def distinct(self) -> dict[str, Retriever]:
-        """{folder name: system} of the fused systems; equal systems appear once."""
+        """{folder name: system} of the fused systems, equal ones once."""
         return {folder_name(part): part for part in self.parts}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -100,7 +100,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results taken from each part for k fused ones."""
+        """Return the number of results asked of each part for k fused ones."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked

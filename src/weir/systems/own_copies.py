@@ -1,4 +1,4 @@
-"""Copies of other people's objects, one for each collection, so that none answers from another's index."""
+"""Copy objects that search, one for each collection, so that none answers from another's index."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _HOOKS = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate
 
 
 def own_copy(given: T) -> T:
-    """Return a copy of a searching object with dicts, lists and sets of its own; it shares models with `given`.
+    """Return a copy of a searching object with dicts, lists and sets of its own; it shares models with
+    `given`.
 
-    Searching objects within it are copied too, and so is the object of a method. A function, and an object that
-    cannot be copied, is returned itself.
+    Searching objects within it are copied too, and so is the object of a method. A function, and an object
+    that cannot be copied, is returned itself.
     """
     return cast(T, _copied(given, {}))
 
 
 def is_shared(given: object) -> bool:
-    """Return True for an object, or a method of one, that cannot be copied."""
+    """Return True if an object, or that of a method, cannot be copied, so that collections would share it."""
     owner = given.__self__ if ismethod(given) else given
     return _is_object(owner) and own_copy(owner) is owner
 

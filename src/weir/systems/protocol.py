@@ -1,7 +1,4 @@
-"""Protocols of systems and re-rankers, their context and costs, and the registries of their names.
-
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares.
-"""
+"""Protocols of systems and re-rankers, their context and costs, and the registries of their names."""
 
 from __future__ import annotations
 
@@ -35,7 +32,8 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """A folder, the store of parts' results, and progress, given to a system that indexes or searches."""
+    """The folder, progress function and store of parts' results that a system gets when it indexes or
+    searches."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -50,7 +48,7 @@ class Context:
     """Number of requested documents that only serve to see what follows the cut."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for one of several consecutive parts of the work, with a share of the progress
+        """Return the context for part `number` of `parts` consecutive ones, with a share of the progress
         and no folder."""
         report = self.progress
 
@@ -67,7 +65,7 @@ IN_MEMORY = Context()
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of a searcher or scorer besides index and time."""
+    """Costs of a searcher or scorer besides index size and time."""
 
     external_bytes: int = 0
     """Bytes of vectors and weights in stores outside the index, or on a server."""
@@ -106,7 +104,7 @@ class Costs:
 
     @staticmethod
     def of(parts: Iterable[Searcher | Scorer]) -> Costs:
-        """Return the summed costs of searchers and scorers."""
+        """Return the sum of the costs of searchers and scorers."""
         return sum((part.costs() for part in parts), Costs(repeatable=True))
 
 
@@ -122,14 +120,14 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index that is ready to search."""
+    """An immutable index of a corpus that is ready to search."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, fewer if fewer match; raises BadValue for k below 1."""
         ...
 
     def costs(self) -> Costs:
-        """Return the time, bytes and requests that searches have cost so far."""
+        """Return the bytes and requests that the searcher has cost so far."""
         ...
 
 
@@ -139,7 +137,7 @@ class _HoldsCorpus(Protocol):
 
 
 def index_repr(searcher: object) -> str:
-    """Return a line such as `<BM25Searcher bm25: 80 documents>`, for `__repr__` of an index."""
+    """Return a line such as `<BM25Searcher bm25: 80 documents>`, for `__repr__`."""
     name = getattr(searcher, "system", getattr(searcher, "name", ""))
     holds = searcher
     while not isinstance(holds, _HoldsCorpus):
@@ -150,15 +148,15 @@ def index_repr(searcher: object) -> str:
 
 @runtime_checkable
 class NestedSearcher(Protocol):
-    """A searcher that may return result k + 1 at no extra cost."""
+    """A searcher that may say whether one more result costs nothing."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the first k of k + 1 results equal the k results, and the search costs nothing more."""
+        """Return True if the first k of k + 1 results equal the k results, at no extra cost."""
         ...
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
-    """Return True: the first k of k + 1 results of an exact search are its k results."""
+    """Return True, for an exact search, whose first k of k + 1 results are its k results."""
     return True
 
 
@@ -167,7 +165,7 @@ class Exported(Protocol):
     """A searcher whose index refers to vectors in this machine's store, which other machines lack."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors in the form that `Context.vectors` reads; return False without any."""
+        """Write the vectors in the form that `Context.vectors` reads; return False if there are none."""
         ...
 
 
@@ -177,7 +175,7 @@ ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | No
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode together before indexing."""
+    """A retriever whose documents several processes may encode together before it indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
         """Return the number of blocks in which documents are encoded; 1 allows a single process only."""
@@ -190,7 +188,7 @@ class Encoding(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A frozen dataclass that indexes a corpus and prints as its name."""
+    """A frozen dataclass that indexes a corpus; `str()` gives its name."""
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the rankings, as JSON, to identify stored results.
@@ -202,31 +200,31 @@ class Retriever(Protocol):
         ...
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Index a corpus in memory, or into the context's folder, which appears once complete; return the
-        searcher."""
+        """Index a corpus in memory, or into the context's folder, which appears once complete, and return
+        the searcher."""
         ...
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher from the index of this corpus in the context's folder; raises StoreError for a
-        damaged index."""
+        """Return the searcher of this corpus from the context's folder; raises StoreError for a damaged
+        index."""
         ...
 
 
 class Shelf(Protocol):
-    """Provides the indexes and rankings of the parts of composite systems, each made once."""
+    """Provides the indexes and rankings of a composite system's parts, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the system's index, opened if it is complete, else built."""
+        """Return the part's searcher, opened if its index is complete, else built."""
         ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher of the system, which may read stored rankings."""
+        """Return a searcher of the part, which may read stored rankings."""
         ...
 
 
 @dataclass(frozen=True)
 class Component:
-    """A system within another system, with how the outer system uses it."""
+    """A system within another system, and how the outer one uses it."""
 
     system: Retriever
     takes: Literal["run", "index"]
@@ -253,10 +251,10 @@ def no_parts(system: object) -> tuple[Component, ...]:
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system that is read from a file, which may give a title for tables."""
+    """A system read from a file, which may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (the file, as written in the system's name; the title in that file, or "")."""
+        """Return (the file as the system's name gives it, the title in that file or "")."""
         ...
 
 
@@ -272,7 +270,7 @@ class Remote(Protocol):
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may have its own documents and then needs none of the collection's (NO_DOCUMENTS)."""
+    """A system that may need none of the collection's documents (NO_DOCUMENTS), as it has its own."""
 
     def keeps_documents(self) -> bool:
         """Return True if it reads none of the collection's documents, so that any identifiers are valid."""
@@ -281,7 +279,7 @@ class DocumentKeeper(Protocol):
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on some of its settings only, so that several systems may share it."""
+    """A system whose index depends on only some of its settings, so that several systems may share it."""
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide the index."""
@@ -308,10 +306,10 @@ class Installed(Protocol):
 
 @runtime_checkable
 class CollectionAware(Protocol):
-    """A part that depends on the collection, for example by prompts."""
+    """A part that depends on the collection, for example by its prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """Return the system or re-ranker set up for a collection with this instruction; "" for none."""
+        """Return the system or re-ranker set up for a collection and its instruction, "" for none."""
         ...
 
 
@@ -320,32 +318,34 @@ class FieldReader(Protocol):
     """A system or re-ranker that reads fields of documents besides title and text."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the views or fields that are read, whose contents then identify stored results too."""
+        """Return the views or fields that are read; their contents then identify stored results too."""
         ...
 
 
 @runtime_checkable
 class ApproximateSearcher(Protocol):
-    """A searcher that may miss documents of an exact search."""
+    """A searcher that may miss documents that an exact search finds."""
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the share of the exact k best that is missed; raises BadValue for an exact search."""
+        """Return the share of the exact k best documents that is missed; raises BadValue for an exact
+        search."""
         ...
 
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that returns candidates, which are all re-ranked unless a depth is given."""
+    """A system that may return candidates, which are all re-ranked unless a depth is given."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth that includes all candidates for k results.
+        """Return the depth that includes all candidates; None for an ordinary ranking, whose first documents
+        alone are re-ranked.
 
-        None for an ordinary ranking, whose first results alone are re-ranked.
+        documents: number in the collection.
         """
         ...
 
     def is_drawn(self) -> bool:
-        """Return True if the candidates are in random order, so that the order is no ranking."""
+        """Return True if the order of candidates is random, so that it is no ranking."""
         ...
 
 
@@ -354,21 +354,22 @@ class Compiled(Protocol):
     """A system with compiled kernels, which are loaded before times are measured."""
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """Return names of the groups of compiled kernels (`weir.systems.warm.kernel_kinds`) for that many documents."""
+        """Return the names of the groups of compiled kernels (`kernel_kinds`) that a search of so many
+        documents calls."""
         ...
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Scores of given documents for given queries."""
+    """Scores given documents for given queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], in the order of candidates.doc, which has the
-        corpus's numbers."""
+        """Return each candidate's score, float64[candidates], in the order of candidates.doc, numbered as
+        in the corpus."""
         ...
 
     def costs(self) -> Costs:
-        """Return the time, bytes and requests that scoring has cost so far."""
+        """Return the bytes and requests that scoring has cost so far."""
         ...
 
 
@@ -388,7 +389,8 @@ class TermScored(Protocol):
     """A searcher whose scores are sums over the terms of the query."""
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term of a query adds to each of its candidates."""
+        """Return the score that each term of a query adds to each of its candidates; `queries` holds one
+        query."""
         ...
 
 
@@ -403,7 +405,7 @@ class IndexFree(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """A frozen dataclass that re-orders results and prints as its name."""
+    """A frozen dataclass that re-orders results; `str()` gives its name."""
 
     @property
     def depth(self) -> int | None:
@@ -411,8 +413,8 @@ class Reranker(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the scores, as JSON, to identify stored results; downloads and loads
-        nothing."""
+        """Return everything that decides the scores, as JSON, to identify stored results; downloads and
+        loads nothing."""
         ...
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
@@ -422,7 +424,7 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Upper bounds on the prompts and tokens of a re-ranking by a language model."""
+    """Upper bounds of the prompts and tokens of a re-ranking by a language model."""
 
     prompts: int
     """For all queries."""
@@ -438,7 +440,7 @@ class PromptPlan:
 
 @runtime_checkable
 class Prompting(Reranker, Protocol):
-    """A re-ranker by a language model whose number of requests can be estimated before it runs."""
+    """A re-ranker by a language model, whose number of requests can be bounded before it runs."""
 
     @property
     def service(self) -> str:
@@ -451,21 +453,27 @@ class Prompting(Reranker, Protocol):
         ...
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker set up for a collection, without the collection's objective if none is known."""
+        """Return the re-ranker set up for a collection, with its objective if one is known."""
         ...
 
     def asked(self) -> dict[str, object]:
-        """Return everything that decides its prompts. Systems with equal values share stored answers."""
+        """Return everything that decides its prompts; equal values share stored answers."""
         ...
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds on prompts and tokens."""
+        """Return upper bounds of prompts and tokens.
+
+        depths: int64[queries], documents to re-rank.
+        """
         ...
 
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds on prompts and tokens, from mean lengths."""
+        """Return upper bounds of prompts and tokens, from mean lengths in bytes.
+
+        candidates: documents to re-rank for each query.
+        """
         ...
 
 
@@ -482,23 +490,23 @@ def check_k(k: int) -> None:
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries of a re-ranker's description: depth, DEPTH for None, and named if DEPTH was given."""
+    """Return the entries on a re-ranker's depth in its description; None counts as DEPTH."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
-    """Return the folder of an index; raises StoreError if the context has none."""
+    """Return the context's folder; raises StoreError if it has none."""
     if context.folder is None:
         raise StoreError("an index is opened in a folder; the context names none")
     return context.folder
 
 
 def searches_once_indexed(system: T) -> T:
-    """Return a class of systems, changed so that `search` on its values raises NotIndexed.
+    """Make `search` on values of a class of systems raise NotIndexed, and return the class.
 
-    Anything else is returned unchanged.
+    Anything but a class is returned unchanged.
     """
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
@@ -529,7 +537,8 @@ def called(name: str, positional: list[object], settings: dict[str, object]) -> 
 
 @checked
 def usage(name: str) -> str:
-    """Return a name of SYSTEMS or RERANKERS with all default settings, as text."""
+    """Return a system or re-ranker with all its settings at their defaults, as text; raises UnknownName
+    for another name."""
     builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():

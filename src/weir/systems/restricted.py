@@ -1,7 +1,6 @@
-"""Search for permitted documents only, by each query's candidates, exclusions and filter.
+"""Search permitted documents only, by each query's candidates, exclusions and filter.
 
-The result is the ranking of all documents without the forbidden ones, which are removed before the cut at k.
-Parts of a system are restricted too.
+Forbidden documents are removed before the cut at k. Parts of a system are restricted too.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query.
-
-    Raises BadValue for filters of queries that have not been evaluated yet.
-    """
+    """Return the k best permitted documents of each query; raises BadValue for filters not yet evaluated."""
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
@@ -75,7 +71,7 @@ def asked_further(
     context: Context = IN_MEMORY,
     depths: tuple[int, int] = (ASKED_DEPTH, MOST_ASKED),
 ) -> Run:
-    """Return the k best permitted documents from a system whose calls are costly.
+    """Return the k best permitted documents of each query from a system whose calls are costly.
 
     depths: smallest and largest depth to ask for if queries have candidates or filters.
 
@@ -112,7 +108,7 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer documents than asked for.
+    """Warn (RankingWarning) of queries with fewer permitted documents than k.
 
     seen: the depth of the search, as text.
     """
@@ -145,7 +141,8 @@ def _pairs(query: NDArray[np.integer], code: NDArray[np.integer]) -> Int64:
 
 
 def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query, searching deeper until k are left or results end."""
+    """Return the k best permitted documents of each query, searching deeper until k are found or results
+    end."""
     free_queries, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
     depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
@@ -167,9 +164,9 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
 def scored_candidates(
     searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
 ) -> Run:
-    """Return the k best permitted documents of each query: of its candidates, if it has some, else by a search.
+    """Return the k best permitted documents of each query: its scored candidates, or a search if it has none.
 
-    scorer: scores candidates as the searcher would; one that gets LOWEST_SCORE is left out.
+    scorer: scores candidates as the searcher would; those with LOWEST_SCORE are left out.
     """
     candidates, _ = _lists(queries)
     if candidates is None:
@@ -188,7 +185,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's candidates in a random order with a fixed seed, with scores that fall by 1."""
+    """Return each query's candidates in a random order with a fixed seed, scores falling by 1; documents
+    that the corpus lacks are left out."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

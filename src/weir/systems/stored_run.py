@@ -70,7 +70,6 @@ class StoredRun:
         return f"the file {self.path}"
 
     def describe(self) -> dict[str, object]:
-        """Return the file's hash and the treatment of unknown documents."""
         return {"system": "run", "sha256": self._content(), "unknown": self.unknown}
 
     def adapted_to(self, collection: str, instruction: str) -> StoredRun:
@@ -89,8 +88,8 @@ class StoredRun:
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
         """Return the searcher of the file.
 
-        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents. In a collection
-        without documents (NO_DOCUMENTS) no document is unknown.
+        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents; without
+        documents in the collection (NO_DOCUMENTS) none is unknown.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -167,7 +166,7 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the first k results stay the same however deep the file is read."""
+        """Return True if reading the file deeper than k would not change the first k results."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
@@ -222,7 +221,8 @@ class CandidatePoolSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more."""
+        """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
+        Raises BadValue if the collection names no candidates."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

@@ -1,4 +1,4 @@
-"""Compiled kernels of a system, made or loaded on tiny documents before times are measured."""
+"""Compile or load a system's kernels on tiny documents, before times are measured."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ KERNELS = Registry[Callable[[], None]]("kernel")
 
 
 def kernel_kinds() -> tuple[str, ...]:
-    """Return the names of all groups of compiled kernels, of search and of optional packages."""
+    """Return the names of all groups of compiled kernels, also of optional packages."""
     return (*OWN, *KERNELS.names())
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
-    """Return the names of the groups of compiled kernels that a system calls on so many documents."""
+    """Return the names of the groups of compiled kernels that a system calls for so many documents."""
     groups: dict[str, None] = {}
     for part in parts_of(system):
         if isinstance(part, Compiled):
@@ -59,11 +59,11 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
 
 
 def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
-    """Compile or load kernels of these groups, once in a process; return the seconds taken.
+    """Compile or load these groups of kernels, once in a process, and return the seconds taken.
 
     report: called with a line before a group is compiled.
 
-    Raises UnknownName, and MissingExtra without the `run` extra.
+    Raises UnknownName for another group, MissingExtra without the `run` extra.
     """
     began = time.perf_counter()
     for group in groups:

@@ -1,4 +1,4 @@
-"""Measures of the order of documents as such. Relevant: the grade is `rel` or better."""
+"""Measures of agreement with the order of relevance. Relevant: the grade is `rel` or better."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _OVER = {"over": ("ideal", "weights")}
 def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of returned pairs of a relevant and another document with the relevant one ranked higher.
 
-    Pairs are within the first k; unjudged documents are not relevant. 0 if nothing relevant was returned, 1 if
-    everything returned is relevant, which leaves no pair (ir-measures divides by zero). Source: ir-measures
-    Accuracy.
+    Pairs are within the first k; unjudged documents are not relevant. 0 if nothing relevant was returned, 1
+    if everything returned is relevant (ir-measures divides by zero). Source: ir-measures Accuracy.
     """
     rows = j.found(k, rel)
     query = j.query[rows]

@@ -42,22 +42,25 @@ GAINS = {"gain": _NAMED}
 
 
 def hit_counts(j: Judged, k: int | None, rel: float) -> Int64:
-    """Return the number of relevant documents among the first k of each query."""
+    """Return the number of relevant documents among the first k of each query, int64[queries]; k None
+    counts all ranks."""
     return j.per_query(j.query, j.found(k, rel))
 
 
 def returned_counts(j: Judged, k: int | None) -> Int64:
-    """Return the number of documents returned of each query, at most k."""
+    """Return the number of documents returned for each query, at most k, int64[queries]."""
     return (j.retrieved if k is None else np.minimum(j.retrieved, k)).astype(np.int64)
 
 
 def place_in_query(query: NDArray[np.integer]) -> Int64:
-    """Return the position, from 0, of each row among its query's rows. Rows are sorted by query."""
+    """Return the position, from 0, of each row among its query's rows, int64[n]; rows must be sorted by
+    query."""
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
 
 def sum_until(query: Int32, values: Float64) -> Float64:
-    """Return the running sum of values within each query, added in that order."""
+    """Return the running sum of values within each query, float64[n], added in row order; rows must be
+    sorted by query."""
     sums = values.astype(np.float64)
     for rows in _by_place(query):
         sums[rows] += sums[rows - 1]
@@ -67,9 +70,10 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """Return for each (of, until) the sum of values of query `of` down to rank `until`.
+    """Return for each pair of `of` and `until` the sum of values of query `of` down to rank `until`; 0
+    without any.
 
-    Rows are sorted by query, then rank.
+    Rows of query, rank and values must be sorted by query, then rank.
     """
     sums = np.append(0.0, sum_until(query, values))
     stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
@@ -81,7 +85,8 @@ def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
 
 
 def product_before(query: Int32, values: Float64) -> Float64:
-    """Return for each row the product of the query's earlier values; 1 for its first row."""
+    """Return for each row the product of its query's earlier values, 1 for the first; rows must be sorted
+    by query."""
     products = np.ones(len(values))
     for rows in _by_place(query):
         products[rows] = products[rows - 1] * values[rows - 1]
@@ -96,14 +101,15 @@ def _by_place(query: Int32) -> list[Int64]:
 
 
 def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
-    """Return above / below, but 0 if below is 0, as trec_eval does."""
+    """Return above / below, float64[n]; 0 if below is 0, as in trec_eval."""
     values = np.zeros(len(above), np.float64)
     np.divide(above, below, out=values, where=np.asarray(below) != 0)
     return values
 
 
 def gain_table(text: str) -> str:
-    """Return a table such as "1=1,2=3" in normal form; raises ValueError, naming the expected form, for other text."""
+    """Return a gain table such as "1=1,2=3" sorted by grade; raises ValueError, with the expected form,
+    for other text."""
     pairs = [
         re.fullmatch(r"\s*([0-9]{1,5}(?:\.[0-9]{1,16})?)\s*=\s*([0-9.eE+-]{1,25})\s*", part)
         for part in text.split(",")
@@ -122,10 +128,11 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """Return the gains of these grades: the grade itself for "linear", 2^grade - 1 for "exp", or the value
-    in a table such as "1=2,3=9".
+    """Return the gain of each grade: the grade itself for "linear", 2^grade - 1 for "exp", or its value in a
+    table such as "1=2,3=9".
 
-    Grades below 0 gain 0; grades missing in a table are their own gain. Raises BadValue if "exp" overflows.
+    Grades below 0 gain 0; grades missing in a table are their own gain. Raises BadValue for "exp" and a grade
+    above 500.
     """
     worth = np.maximum(grade, 0).astype(np.float64)
     if gain == "exp":
@@ -140,9 +147,9 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the documents within the first k that have a gain, by query, then rank.
+    """Return (query, rank, gain) of the first k documents with a gain above 0, by query, then rank.
 
-    gain: "linear", "exp" or a table such as "1=2,3=9", as for `gain_of`.
+    gain: "linear", "exp" or a table, as for `gain_of`.
     """
     rows = j.found_above_zero(k) if gain in _NAMED else j.found(k, 0)
     query, rank, worth = j.query[rows], j.rank[rows], gain_of(j.grade[rows], gain)
@@ -153,10 +160,11 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank from 1, gain) of each query's best possible first k, judged documents with a gain.
+    """Return (query, rank from 1, gain) of each query's best possible ranking, judged documents with a gain
+    above 0.
 
-    k: None for all.
-    gain: "linear", "exp" or a table such as "1=2,3=9", as for `gain_of`.
+    k: ranks to return; None for all.
+    gain: "linear", "exp" or a table, as for `gain_of`.
     """
     query, rank = j.ideal_query(), j.ideal_rank()
     rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)
@@ -177,7 +185,8 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
-    """Raise BadValue if a judgment, found or not, exceeds `max_grade`, the highest grade of the scale."""
+    """Raise BadValue if a judgment, returned or not, has a grade above `max_grade`, the highest of the
+    scale."""
     highest = j.ideal.max(initial=0)
     if highest > max_grade:
         raise BadValue(
@@ -186,7 +195,7 @@ def refuse_beyond(j: Judged, max_grade: int) -> None:
 
 
 def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
-    """Return the highest grade of each query; 0 if none is above 0."""
+    """Return the highest grade of each query's judgments, [queries]; 0 if none is above 0."""
     best = np.zeros(len(j), np.result_type(j.ideal, np.int64))
     some = np.flatnonzero(np.diff(j.ideal_ptr))
     best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
@@ -194,7 +203,8 @@ def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
 
 
 def powers(base: float, exponent: NDArray[np.number]) -> Float64:
-    """Return base ** exponent for whole exponents from 0, float64[n], bit-identical on all processors."""
+    """Return base ** exponent for whole exponents from 0, float64[n], with the same bits on all
+    processors."""
     # By multiplications only: the bits of np.power differ between processors.
     left, square = exponent.astype(np.int64), base
     power = np.ones(left.shape)

@@ -132,17 +132,13 @@ def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1
 
 
 def _curve(j: Judged, k: int | None, rel: float) -> tuple[Int64, Int32, Int64, Float64]:
-    """Return (relevant documents of each query, then for each one found: its query, its place, the precision there).
-
-    The maximum of precision is always at a relevant document found.
-    """
     rows = j.found(k, rel)
     found = place_in_query(j.query[rows]) + 1
     return j.relevant(rel), j.query[rows], found, found / j.rank[rows]
 
 
 def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
-    """Return the number of relevant documents that must be found for this recall, float64[queries].
+    """Return the number of relevant documents that must be found for a recall, float64[queries].
 
     relevant: int64[queries].
     rounding: "up", which drops a fraction below 0.1, or "nearest", which takes halves up.

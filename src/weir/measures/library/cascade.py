@@ -47,7 +47,8 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 
 
 def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
-    """Return the probability that documents of these grades satisfy; raises BadValue for a grade beyond the scale."""
+    """Return the probability that each document satisfies, (2^grade - 1) / 2^max_grade; raises BadValue
+    for a grade above `max_grade`."""
     refuse_beyond(j, max_grade)
     return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade
 

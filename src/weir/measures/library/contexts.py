@@ -67,9 +67,10 @@ def NuggetRecall(
 def nuggets_found(
     seen: JudgedIntents, served: Callable[[float], Float64], importance: str, partial: float, rel: float
 ) -> Float64:
-    """Return the share of nuggets found, float64[queries].
+    """Return the share of each query's nuggets that are found, float64[queries]; 0 without nuggets.
 
-    served: maps a grade to the probability, float64[nuggets], that a document of at least this grade was seen.
+    served: maps a grade to the probability, float64[nuggets], that a document of at least this grade was
+        seen.
     importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital ones.
     partial: credit for a grade above 0 but below `rel`.
     """

@@ -112,9 +112,10 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 
 
 def patience(rank: Float64) -> Float64:
-    """Return INSQ's probability of going on: the square of (rank - 1) / rank.
+    """Return the square of (rank - 1) / rank, the probability of going on in INSQ and INST.
 
-    rank: the rank plus 2T, where T is the gain wanted; for INST the rank plus T and the gain still wanted.
+    rank: in INSQ the rank plus 2T, where T is the gain wanted; in INST the rank plus T and the gain still
+        wanted.
     """
     return np.square((rank - 1.0) / rank)
 

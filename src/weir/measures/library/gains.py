@@ -102,10 +102,10 @@ def _total(j: Judged, gains: tuple[Int32, Int32 | Int64, Float64], base: float, 
 
 
 def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64:
-    """Return the divisor of a gain at each of these ranks, float64[n].
+    """Return the divisor of a gain at each rank, float64[n].
 
     base: of the logarithm.
-    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on.
+    discount: "trec" divides by log(rank + 1), "original" by log(rank) from rank = base on, by 1 before.
     """
     divisor: Float64 = np.log2(rank + (1.0 if discount == "trec" else 0.0)) / math.log2(base)
     return divisor if discount == "trec" else np.where(rank < base, 1.0, divisor)

@@ -1,1 +1,1 @@
-"""Tied documents: mean, worst and best value of a measure over all orders of equal scores."""
+"""Mean, worst and best value of a measure over all orders of tied documents."""

@@ -44,7 +44,7 @@ def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None =
     """Return the mean, over all orders of tied documents, of the sum of worth times the weight of the rank,
     float64[queries].
 
-    k: last rank that counts, for all queries or for each.
+    k: last rank that counts, for all queries or for each; None for all ranks.
     worth: float64[n], worth of each judged document in the join.
     weight: maps ranks to weights, by default 1.
     """

@@ -47,12 +47,6 @@ def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
 
 
 def _precision(before: int, count: int, first: int, size: int, needed: int, k: int | None) -> Float64:
-    """Return the precision at the c-th relevant document of a tie group in its i-th place, float64[count, size].
-
-    before: relevant documents above the group.
-    first: rank of the group's first place.
-    needed: relevant documents that must be found; the precision is 0 where fewer are, or beyond rank k.
-    """
     found, place = before + 1 + np.arange(count)[:, None], first + np.arange(size)[None, :]
     counts = (found >= needed) & ((place <= k) if k is not None else True)
     return np.where(counts, found / place, 0.0)
@@ -75,13 +69,11 @@ def _mean_of_best(groups: list[tuple[int, int, int, int]], precision: list[Float
 
 
 def _sure(precision: Float64) -> float:
-    """Return the smallest possible best precision in a tie group: its relevant documents come last."""
     count, size = precision.shape
     return float(np.diagonal(precision, size - count).max())
 
 
 def _possible(precision: Float64) -> Float64:
-    """Return the possible precisions at the c-th relevant document of a group, with c - 1 relevant ones above it."""
     count, size = precision.shape
     c, i = np.arange(count)[:, None], np.arange(size)[None, :]
     values: Float64 = precision[(i >= c) & (i <= size - count + c)]
@@ -89,7 +81,6 @@ def _possible(precision: Float64) -> Float64:
 
 
 def _stays_within(precision: Float64, values: Float64) -> Float64:
-    """Return the probability that no precision in a tie group exceeds each of these values, float64[values]."""
     count, size = precision.shape
     chance = np.zeros((count + 1, len(values)))
     chance[0] = 1.0

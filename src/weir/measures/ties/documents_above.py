@@ -33,8 +33,8 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
     """Return the mean contribution of `count` documents of each tie group over its orders, float64[groups].
 
     others: number of marked documents among the others of the group.
-    adds: contribution of a document, from marked documents above and rank.
-    k: last rank that counts.
+    adds: contribution of a document, from group, rank and marked documents above it.
+    k: last rank that counts; None for all.
     """
     values = np.zeros(len(groups))
     kept = (count > 0) & ((groups.first <= k) if k is not None else True)
@@ -58,8 +58,9 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
     """Return the mean contribution of the marked rows of each tie group over its orders, float64[groups].
 
-    adds: contribution of a document, from the number of marked rows above it, earlier groups included, and
-        rank.
+    adds: contribution of a document, from group, rank and the number of marked rows above it, earlier groups
+        included.
+    k: last rank that counts; None for all.
     """
     count = groups.sum(marked)
     before = groups.before(count).astype(np.int64)
@@ -69,7 +70,7 @@ def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, 
 
 
 def per_query(j: Judged, groups: Groups, values: Float64) -> Float64:
-    """Return the sum over the groups of each query, float64[queries]."""
+    """Return the sum of `values`, float64[groups], over the groups of each query, float64[queries]."""
     return j.total(groups.query.astype(np.int32), values)
 
 

@@ -34,10 +34,6 @@ def _extremes(j: Judged, *, k: int | None, rel: float = 1) -> tuple[Float64, Flo
 
 
 def _best(counts: Float64, above: Float64, places: int) -> float:
-    """Return the largest contribution of a tie group.
-
-    counts, above: float64[4], numbers of relevant, non-relevant, pooled and other documents.
-    """
     # Others and those judged not relevant come last. A relevant document gains by a pooled one that moves above
     # it if (1 + others above) * w exceeds 1, and w grows with each relevant one above: first some relevant
     # ones, then pooled ones, then the rest. All numbers of pooled ones are tried; each may push one beyond the

@@ -1,4 +1,4 @@
-"""Mean, worst and best value of a measure over all orders of tied documents.
+"""Compute the mean, worst and best value of a measure over all orders of tied documents.
 
 Only queries with a judged document among their ties are computed again.
 """
@@ -37,7 +37,8 @@ class TiedQueries:
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to the queries with these numbers, in which a judged document is tied."""
+        """Return the join restricted to the queries with these numbers; in each a judged document must be
+        tied."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
@@ -45,8 +46,7 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries with ties that begin within the first k, the only ones that can change; None
-        without any."""
+        """Return the queries with ties that begin within the first k ranks; None without any."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -57,14 +57,14 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """The join of a run with judgments, and its queries that ties may change, in blocks of about a million ranks."""
+    """A join, and its queries whose values ties may change, in blocks of about a million ranks."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
 
     @staticmethod
     def of(judged: Judged) -> Tied:
-        """Return the join with the queries that ties may change."""
+        """Return the join with its queries that have a tied judged document."""
         ranked = judged if judged.intents is None else judged.intents.joined
         rows = np.flatnonzero(ranked.last > ranked.first)
         if len(rows) == 0:
@@ -76,7 +76,8 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return only the ties that can change this measure, given its cut-off and whether it is condensed."""
+        """Return only the ties that can change this measure, given its cut-off and whether it is
+        condensed."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -84,11 +85,11 @@ class Tied:
 
 
 def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
-    """Return a measure's exact mean over all orders of tied documents for each query, float64[queries].
+    """Return a measure's exact mean over all orders of tied documents, float64[queries].
 
-    values: the measure in trec order.
+    values: the measure in trec order, float64[queries].
 
-    Raises BadValue for a measure without a formula and a query with too many orders to enumerate.
+    Raises BadValue for a query with too many orders, if the measure has no formula.
     """
     rule, found = _rule(measure), values.copy()
     if rule.worth == "nothing":
@@ -106,11 +107,10 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
 
 
 def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) -> tuple[Float64, Float64]:
-    """Return a measure's smallest and largest value over all orders of tied documents for each query,
-    float64[queries] each.
+    """Return a measure's (smallest, largest) value over all orders of tied documents, float64[queries] each.
 
-    values: the measure in trec order.
-    strict: enumerate the orders if no rule is known, and raise BadValue if they are too many; else NaN.
+    values: the measure in trec order, float64[queries].
+    strict: try all orders if no rule is known, and raise BadValue if they are too many; else NaN.
     """
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":
@@ -220,7 +220,6 @@ def _count_orders(j: Judged) -> list[int]:
 
 
 def _arranged(j: Judged) -> Judged:
-    """Return a join without ties in which each query is one possible order of the documents of j's only query."""
     groups = Groups.in_join(j)
     ways = [
         first - 1 + _orders(counts)
@@ -251,7 +250,6 @@ def _kinds(groups: Groups, grade: Grades) -> list[dict[float, int]]:
 
 
 def _orders(kinds: dict[float, int]) -> Int64:
-    """Return, for each order of a tie group, the places (from 1) of its judged documents, int64[orders, judged]."""
     judged = [count for grade, count in kinds.items() if grade != _UNJUDGED]
     free = [tuple(range(1, sum(kinds.values()) + 1))]
     taken: list[tuple[int, ...]] = [()]

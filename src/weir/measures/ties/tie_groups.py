@@ -1,4 +1,4 @@
-"""Groups of documents of equal score, and each measure's rules for them, registered by `over_ties`."""
+"""Groups of documents of equal score, and the rules of each measure for them, registered by `over_ties`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ F = TypeVar("F", bound=Mean)
 
 @dataclass(frozen=True)
 class OverTies:
-    """How a measure's mean, worst and best value over the orders of tied documents are computed.
-
-    Every order is tried if all fields are None.
-    """
+    """The rules of how a measure's mean, worst and best value over orders of ties are computed; without
+    any, all orders are tried."""
 
     mean: Mean | None = None
     worth: Worth | None = None
@@ -50,7 +48,7 @@ def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -
     documents.
 
     worth: the property by which one of two tied documents ranks first in the best order.
-    ends: worst and best value, if sorted orders do not give these.
+    ends: computes worst and best value, if sorted orders do not give these.
     """
 
     def add_mean(mean: F) -> F:
@@ -91,24 +89,28 @@ class Groups:
         return len(self.query)
 
     def sum(self, values: NDArray[np.generic]) -> Float64:
-        """Return the sum over the rows of each group, float64[groups]."""
+        """Return the sum of row values in each group, float64[groups]."""
         return np.bincount(self.of_row, values.astype(np.float64), len(self)).astype(np.float64, copy=False)
 
     def before(self, values: Float64) -> Float64:
-        """Return for each group the sum over earlier groups of its query, float64[groups]."""
+        """Return the sum of values over the earlier groups of each group's query, float64[groups]."""
         so_far = np.cumsum(values) - values
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """Return (places, from 1, within the kept groups; group of each place), int64[places] each."""
+        """Return (places from 1 that the kept groups span, group of each place), int64[places] each.
+
+        kept: bool[groups].
+        """
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
 
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
-        """Yield (size, others, group numbers) for each set of groups of equal size and equal `others`.
+        """Yield (size, others, numbers of the groups) for each distinct pair of size and `others` among the
+        kept groups.
 
-        kept: bool[groups], the groups to include.
+        kept: bool[groups].
         """
         which = np.flatnonzero(kept)
         which = which[np.lexsort((others[which], self.size[which]))]
@@ -120,7 +122,8 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked + 1].
+    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked +
+    1].
 
     rows: numbers of draws i, from 0; at most population + 1.
     """

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from weir.core.strings import first_repeated
 from weir.errors import BadValue, FormatError, UnknownName, require
-from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role
+from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role, usual
 from weir.files.formats import (
     ARROW_TABLES,
     MISSING,
@@ -267,7 +267,7 @@ def _role_of_id(
             f"{path}: {own} could be the identifier of the query or of the document; choose one, as in "
             f"`columns='query_id={own}'` or `columns='doc={own},text={roles['doc']}'`"
         )
-    if not _numbers_rows(own, roles["query"], rows):
+    if not numbers_rows(own, roles["query"], rows):
         return "query_id"
     if {"doc", "relevant"} & set(roles):
         return "query_id" if kinds.get(roles.get("relevant", named), "name") == "list" else ""
@@ -279,8 +279,11 @@ def _role_of_id(
     return "query_id"
 
 
-def _numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
-    # An identifier of queries is the same in all rows of one query.
+def numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
+    """Return True if a column differs between rows of one query and repeats no value, as no identifier of queries does.
+
+    query: the column of queries' texts.
+    """
     names, of_text, differ = set[str](), dict[str, str](), False
     for row in rows:
         if not (name := plain_text(dict.get(row.fields, column))):
@@ -798,6 +801,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
             path, f"{json.dumps(value, default=repr)[:60]} and nothing else", "queries, judgments or rankings"
         )
     if isinstance(value, dict):
+        if (oriented := _oriented(path, value)) is not None:
+            return _of_rows(path, [TableRow.of(f"row {n}", one) for n, one in enumerate(oriented, 1)])
         row = TableRow.of("the object", value)
         return Contents(path, "json", value, (row,), _columns([row]))
     if not all(isinstance(one, dict) for one in value):
@@ -806,6 +811,38 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
     return _of_rows(path, rows, [row.fields for row in rows])
 
 
+def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of a table as pandas writes it: the names of columns apart from the cells (split, tight), or the
+    cells of each column together (columns, list); None for anything else."""
+    names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
+    if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
+        if (name := first_repeated(map(str, names))) is not None:
+            raise FormatError(path, f"two columns named '{name[:60]}'", "each name once")
+        for n, row in enumerate(cells, 1):
+            if not isinstance(row, list) or len(row) != len(names):
+                what = f"{len(row)} cells" if isinstance(row, list) else f"a {type(row).__name__}"
+                raise FormatError(path, f"{what} in row {n} of data", f"{len(names)}, one for each column")
+        columns: dict[str, Iterable[Any]] = (
+            dict(zip(map(str, names), zip(*cells, strict=True), strict=True)) if cells else {}
+        )
+        rows = list(map(str, index)) if isinstance(index, list) else []
+    elif usual(value, "query", "query_id") and len(usual(value, *field_names().roles)) > 1:
+        listed = all(isinstance(one, list) for one in value.values())
+        if not listed and not all(isinstance(one, dict) for one in value.values()):
+            return None
+        sizes = {len(one) if listed else tuple(one) for one in value.values()}
+        if len(sizes) > 1 or not any(sizes):
+            return None
+        rows = [] if listed else list(next(iter(value.values())))
+        columns = {name: one if listed else one.values() for name, one in value.items()}
+    else:
+        return None
+    if rows and "index" not in columns and rows != [str(n) for n in range(len(rows))]:
+        columns = {"index": rows, **columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+_SPLIT = {"columns", "data", "index", "index_names", "column_names"}
 _NOT_JSON = re.compile("struct|map|binary|decimal")  # types of Arrow with values that JSON writes otherwise
 _WORD_BYTES = 4  # what a value within a list takes in Arrow, at least
 

@@ -23,6 +23,27 @@ from weir.plugins.llm.studies import (
 # Re-rankings compared with their first stage: order, scores, and places of relevant documents.
 
 
+_ORDER_WORDS = """\
+first {k} kept, all kept: share of queries whose first {k}, or all, documents stand in the first stage's order
+one order: largest share of queries whose first {k} came from the same places of the first stage, in another order
+lost, new, twice: candidates that the re-ranking lacks, its documents that are no candidates, rows that repeat one
+places moved: mean places that a document moved; tau-b, RBO: Kendall's tau and rank-biased overlap with the first stage
+last moved: mean over queries of the deepest place that holds another document
+sealed at borders: how much more often no document crossed a window's border than a line beside it, in percentage \
+points, with a 95% interval; above 0 where windows came back as they were"""
+_GAIN_WORDS = """\
+change: after minus before, with its 95% interval; p of a permutation test, Holm: corrected over the re-rankings
+hurt, helped: share of queries that lost, or gained; judged at {k}: share of the first {k} documents that are judged"""
+_BIAS_WORDS = """\
+relevant from ...: ratio of the relevant documents among the first {k} after re-ranking to those that a perfect order \
+of the candidates would have there, by the place from which they came, with both counts
+difference: from further down minus from the first {k}; below 0 where documents from further down rise too rarely"""
+_BLOCK_WORDS = """\
+promoted: share of documents from these places that reach the first {k}; raised by: mean places that they rose
+relevant, of these promoted: numbers of relevant documents there, and of those that reach the first {k}
+by a perfect order: how many a perfect order of the candidates would have there; ratio: promoted to these"""
+_RATIO_WORDS = """\
+from 1, ...: the ratio by places of the first stage, beginning at this one"""
 KEPT_SHARE = 0.5
 """Share of queries with an unchanged beginning from which a note names the re-ranking, as in `weir audit`."""
 
@@ -30,25 +51,22 @@ KEPT_SHARE = 0.5
 def _page(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
     if not rerankings:
         return ()
-    tables = [_orders(rerankings)]
+    k = rerankings[0].k
+    tables = [(_orders(rerankings), _ORDER_WORDS.format(k=k))]
     if all(one.gain for one in rerankings):
-        tables += [_gains(rerankings), _biases(rerankings)]
-        tables.append(_blocks(rerankings[0].blocks) if len(rerankings) == 1 else _ratios(rerankings))
-    return tuple(table_of(lines, right=None) for lines in tables)
+        blocks = _blocks(rerankings[0].blocks) if len(rerankings) == 1 else _ratios(rerankings)
+        words = _BLOCK_WORDS if len(rerankings) == 1 else _RATIO_WORDS
+        tables += [
+            (_gains(rerankings), _GAIN_WORDS.format(k=k)),
+            (_biases(rerankings), _BIAS_WORDS.format(k=k)),
+        ]
+        tables.append((blocks, words.format(k=k)))
+    return tuple(table_of(lines, right=None, notes=words.splitlines()) for lines, words in tables)
 
 
 def _reranking_tables(rerankings: Sequence[Reordering]) -> tuple[Table, ...]:
-    notes = [
-        "sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
-        "percentage points; above 0 where windows came back as they were"
-    ]
-    if any(one.bias for one in rerankings):
-        notes.append(
-            f"ratio: relevant documents among the first {rerankings[0].k} after re-ranking, by the place from which "
-            "they came, to those that a perfect order of the candidates would have there"
-        )
-    notes += [line for one in rerankings for line in _warnings(one)]
-    return (*_page(rerankings), sentences(*(f"note: {note}" for note in notes)))
+    warnings = [f"note: {line}" for one in rerankings for line in _warnings(one)]
+    return (*_page(rerankings), *([sentences(*warnings)] if warnings else []))
 
 
 REORDERINGS = ResultKind("reranking", Reordering, _reranking_tables, page=_page, parts="means")

@@ -282,7 +282,7 @@ def _measuring_faults(measures: Sequence[MeasureFitness], noises: Sequence[Syste
         yield Fault(
             "few queries",
             f"{counted(first.queries, 'query shows', 'queries show')} {shown} of {first.measure}{between} with a "
-            f"probability of {percent(POWER, 0)}; one of {first.change:g} takes {takes} queries",
+            f"probability of {percent(POWER, 0)} by one test; one of {first.change:g} takes {takes} queries",
             remedy or "add queries, or decide on larger changes",
         )
 

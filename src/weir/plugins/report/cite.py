@@ -116,11 +116,14 @@ def cite(
         cited_for = tuple(one for one in subjects if one in facts["for"])
         if cited_for:
             fields = tuple((name, text) for name, text in facts.items() if name not in ("kind", "for"))
+            fields += (("archiveprefix", "arXiv"),) * ("eprint" in facts)
             works.append(Citation(key, facts["kind"], fields, cited_for))
     cited = {one for work in works for one in work.cited_for}
     cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
     cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
-    uncited = (one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model"))
+    uncited = (
+        one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model", "measure")
+    )
     named = (known_as(cell.collection, reported_of(cell).dataset) for cell in cells)
     others = dict.fromkeys(said for said in (*named, *map(not_as_published, cells)) if said)
     return Citations(tuple(works), tuple(uncited), tuple(others))
@@ -162,6 +165,7 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
         yield from ("interval student" if n < FEW_VALUES else "interval percentile bootstrap" for n in sizes)
     method = ComparisonMethod()
     yield from (f"test {method.test}", f"correction {method.correction}")
+    yield from ("effect Hedges' g", "minimum detectable effect", "measure Judged")  # stand in every table
 
 
 @cache

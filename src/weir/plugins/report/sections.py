@@ -27,8 +27,8 @@ from weir.api.comparison_tables import COMPARISONS
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, grid_tables, grids_marked
 from weir.audit.bias import feature_groups
+from weir.audit.check import PART_WORDS, Audit, Finding, audit_tables
 from weir.audit.check import SEVERITIES as AUDITED
-from weir.audit.check import Audit, Finding, audit_tables
 from weir.audit.judgments import BEIR_HOLE, HOLE
 from weir.audit.subsets import WANTED_DIFFERENCE
 from weir.core.charts import Chart, HeatMap, Interval, Intervals, Panel, Points, Spread
@@ -704,7 +704,10 @@ def collections(study: Study) -> Section | None:
         f"A tint says that the difference to {study.short_name(study.baseline)} is separable on these queries; its "
         "depth says how large it is."
     )
-    board = f"Bold is {bold}. Detectable: the smallest difference to the baseline that such queries show 8 times in 10."
+    board = (
+        f"Bold is {bold}. Detectable: the smallest difference to the baseline that such queries show 8 times in 10 "
+        "by the corrected test."
+    )
     if any(study.query_count(name) < FEW_QUERIES for name in study.datasets):
         board += f" A collection marked (few) has fewer than {FEW_QUERIES} queries."
     rows = [replace(row, system=study.short_name(row.system), title="") for row in study.rows]
@@ -1233,6 +1236,10 @@ def _enough_queries(study: Study) -> Question:
         low, high = spans[name]
         shown = " to ".join(dict.fromkeys(map(score, (low, high))))
         parts.append(f"{study.query_count(name):,} queries of {name} show {shown}, 8 times in 10.")
+    if spans and study.comparisons[0].pairs[0].comparisons > 1:
+        parts.append(
+            f"These are by the tests of the verdicts ({study.family}); weir power has one test alone."
+        )
     if not parts:
         moved = max((pair.won + pair.lost for c in study.on(measure) for pair in c.pairs), default=0)
         told = counted(moved, "query", "queries")
@@ -1667,21 +1674,11 @@ def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
                 lacking.setdefault(name, set()).update(needed.split(", "))
     if not lacking:
         return ""
-    parts = and_([PARTS.get(part, part) for part in sorted(set().union(*lacking.values()))])
+    parts = and_([PART_WORDS.get(part, part) for part in sorted(set().union(*lacking.values()))])
     names = list(lacking)
     who = and_(names) if checks else counted(len(names), "check")
     elsewhere = any(name in one.ran for one in audits for name in names)
     return f"Not looked at{' everywhere' * elsewhere}: {who}, for want of {parts}."
-
-
-PARTS = {
-    "corpus": "documents",
-    "qrels": "judgments",
-    "runs": "rankings",
-    "training": "training data",
-    "encoder": "an encoder",
-}
-"""What checks of the audit need, in words."""
 
 
 ASKED: tuple[Callable[[Study], Question | None], ...] = (

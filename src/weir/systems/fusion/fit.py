@@ -1,4 +1,4 @@
-"""Settings of a fusion, chosen on judged queries by cross-validation."""
+"""Choose the settings of a fusion on judged queries, by cross-validation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_SETTINGS = 2_000
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the fusions to try, default settings first. Settings that `method` gives are fixed.
+    """Return the fusions to try, default settings first; settings that `method` names stay fixed.
 
     step: distance between the weights to try, which sum to 1.
 
@@ -110,7 +110,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Fold:
-    """Queries held out together, and the settings chosen on all other queries."""
+    """A fold of queries, with the settings chosen on all other queries and their values."""
 
     number: int
     queries: int
@@ -123,7 +123,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
-    """A fusion's best settings on judged queries, and its values on queries that were held out."""
+    """The best settings of a fusion on judged queries, and its values on held-out queries."""
 
     measure: Measure
     tried: int
@@ -158,7 +158,7 @@ class Fit:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each fold: number, queries, chosen, fitted, held_out."""
+        """Return {"number", "queries", "chosen", "fitted", "held_out": values}, a value for each fold."""
         lines = [{name: getattr(fold, name) for name in Fold.__dataclass_fields__} for fold in self.folds]
         return frames.columns_of(line | {"chosen": str(line["chosen"])} for line in lines)
 
@@ -179,7 +179,7 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and judged queries
+    Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and for judged queries
     without results.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
@@ -189,9 +189,9 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
 ) -> Trials:
-    """Return the measure of every fusion on every judged query; a missing ranking counts as empty.
+    """Return the values of a measure for every fusion and judged query; a missing ranking counts as empty.
 
-    Raises BadValue if two runs answer no judged query together, and for a measure without a direction.
+    Raises BadValue if no judged query is answered by two runs, and for a measure without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -220,7 +220,8 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best fusion for each fold, chosen on the other folds; ties go to the first tried."""
+    """Return the best fusion for each fold, chosen on the other folds, and on all; ties go to the first
+    tried. Raises as `fold_of`."""
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
@@ -236,8 +237,8 @@ def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit
 
 
 def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
-    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; fold sizes differ by
-    at most 1.
+    """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at
+    most 1.
 
     Raises BadValue for fewer than two folds and fewer queries than folds.
     """
@@ -255,8 +256,11 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: each judged query with the settings of its fold, others with the settings chosen
-    on all."""
+    """Return the fused run: judged queries with the settings chosen without their fold, others with those
+    chosen on all.
+
+    k: documents kept for each query; None for all.
+    """
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
     chosen = [*(f.chosen for f in fitted.folds), fitted.chosen]
@@ -288,7 +292,8 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and a note on that choice.
+    """Return tables that compare the cross-validated fusion with the best single run, and a note on that
+    choice.
 
     single: scores of each run by name; the first measure tells which is best.
     """

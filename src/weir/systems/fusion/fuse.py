@@ -1,4 +1,4 @@
-"""Fusion of several runs into one."""
+"""Fuse several runs into one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BLOCK_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """The documents that the fused runs return for some consecutive queries."""
+    """Documents that the fused runs return for some consecutive queries."""
 
     first: int
     query: Int64
@@ -52,7 +52,7 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return the input of a fusion method.
+        """Return the block as the input of a fusion method.
 
         norm: the normalisation of scores, a name in NORMS; None for methods that use ranks.
         """
@@ -68,7 +68,7 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs to be fused, with queries and documents numbered alike in all of them."""
+    """Runs to be fused, with the same numbers for queries and documents in all of them."""
 
     queries: Ids
     """Queries of all runs, by identifier; in their own order if all runs share a table."""
@@ -84,7 +84,7 @@ class Pool:
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Pool:
-        """Return the pool of some runs; raises BadValue for a run that was read without all identifiers."""
+        """Return the pool of runs; raises BadValue for a run that was read without all identifiers."""
         for run in runs:
             run.refuse_nameless()
         queries, codes = united_sorted([run.queries for run in runs])
@@ -96,17 +96,17 @@ class Pool:
         return Pool(queries, docs, tuple(runs), start, length, tuple(number))
 
     def answered(self) -> Int64:
-        """Return the number of runs that have results for each query, int64[queries]."""
+        """Return the number of runs with results for each query, int64[queries]."""
         times: Int64 = np.count_nonzero(self.length, axis=0)
         return times
 
     def only(self, queries: Int64) -> Pool:
-        """Return the pool restricted to these queries, in this order."""
+        """Return the pool of the queries with these numbers, in this order."""
         picked = self.queries.take(queries)
         return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
 
     def blocks(self) -> Iterator[CandidateBlock]:
-        """Yield the candidates of all queries in blocks."""
+        """Yield the candidates of all queries, in blocks of consecutive queries."""
         rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
         cuts, last = [0], len(self.queries)
         while cuts[-1] < last:
@@ -145,7 +145,7 @@ class Pool:
 
 
 def check_shared_queries(pool: Pool) -> None:
-    """Raise BadValue unless some query has results in two runs."""
+    """Raise BadValue unless two runs have results for a same query."""
     if (pool.answered() >= 2).any():
         return
     for run in pool.runs:
@@ -155,7 +155,10 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run, by name, that shares no document with any other; [] if all share some."""
+    """Return a sentence for each run that shares no document with any other; [] without any.
+
+    names: of the runs.
+    """
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
@@ -183,7 +186,8 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     k: documents kept for each query; None for all.
 
     A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
-    UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the others.
+    UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the
+    others.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     if len(runs) < 2:
@@ -198,9 +202,10 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: documents kept for each query.
+    k: documents kept for each query; None for all.
+    name: of the run, by default the fusion.
 
-    Raises BadValue for bad settings and scores that are not finite.
+    Raises BadValue for bad settings and fused scores that are not finite.
     """
     how.refuse_other_than(len(pool.runs))
     refuse_depth(k)
@@ -213,7 +218,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if `k` cuts rankings and the method has an unset constant of that name; "" otherwise."""
+    """Return a sentence if `k` cuts rankings and the method has an unset constant k; "" otherwise."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)
     if k is None or k >= longest or not unset:
@@ -222,13 +227,13 @@ def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
 
 
 def refuse_depth(k: int | None) -> None:
-    """Raise BadValue unless k is from 1 to 2**31 - 1, or None for all."""
+    """Raise BadValue unless k is from 1 to 2**31 - 1, or None for all documents."""
     if k is not None and not 1 <= k < 1 << 31:
         raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
 
 
 def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
-    """Return a block's fused rankings, cut at k; raises BadValue if a score is not finite."""
+    """Return the fused rankings of a block's queries, cut at k; raises BadValue if a score is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two
     bad = np.flatnonzero(~np.isfinite(score))

@@ -1,4 +1,4 @@
-"""Fusion methods and normalisations as values."""
+"""Fusion methods and normalisations of scores, as values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
     """Return (identifiers of all tables in order of first occurrence, numbers of each table's identifiers
     among them).
 
-    The numbers, int32 each, are None for a table that equals the result.
+    The numbers, int32 each, are all None if all tables are one object.
     """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
@@ -50,9 +50,9 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables, sorted; numbers of each table's identifiers among them).
+    """Return (identifiers of all tables, sorted; numbers of each table's identifiers among them, int32 each).
 
-    The numbers are None for a table that equals the result; a single table is returned unchanged.
+    If all tables are one object it is returned unsorted, with None for numbers.
     """
     ids, codes = united(tables)
     if codes[0] is None:
@@ -67,7 +67,7 @@ def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The n pairs of query and document that R runs return for Q queries."""
+    """The n pairs of query and document that R runs return for Q queries, with ranks and scores."""
 
     query: Int64
     """int64[n], ascending."""
@@ -94,7 +94,7 @@ class Candidates:
         return times
 
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
-        """Return the value of each rank, float64[R, n], 0 for documents that a run does not return.
+        """Return `worth` of each rank, float64[R, n]; 0 for documents that a run does not return.
 
         worth: maps ranks 1.0, 2.0, ... to values.
         """
@@ -112,7 +112,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return the rows of the values after each column is sorted ascending, float64[n] each."""
+    """Return the rows of a matrix after sorting each column ascending, float64[n] each."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -126,7 +126,7 @@ def ascending(values: Float64) -> list[Float64]:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLists:
-    """The scores of a run, best first: list q is score[ptr[q] : ptr[q + 1]]."""
+    """The scores of a run, best first; list q is score[ptr[q] : ptr[q + 1]]."""
 
     score: Float64
     """float64[n], finite."""
@@ -139,11 +139,11 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return values, one for each list, repeated for every score of the list, float64[n]."""
+        """Return a list's value for each of its scores, float64[n], from a value for each list."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
-        """Return the sum of each list, float64[Q], added from its top."""
+        """Return the sum of `values`, float64[n], over each list, float64[Q]; 0 for an empty list."""
         rows = np.repeat(np.arange(len(self.ptr) - 1), self.list_lengths)
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
@@ -284,7 +284,8 @@ def fusion(
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion method with its settings, such as rrf(k=10)."""
+    """A fusion method with its settings, such as rrf(k=10); called with `Candidates`, it gives their
+    scores."""
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
@@ -295,7 +296,8 @@ class Fusion:
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """Return a copy of the fusion with these settings changed; raises UnknownName or BadValue."""
+        """Return the fusion with these settings changed; raises UnknownName for an unknown one, BadValue
+        for a bad value."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
         chosen = dict(self.settings)
@@ -314,15 +316,16 @@ class Fusion:
 
     @property
     def norm(self) -> str:
-        """The normalisation of scores, "none" for methods that use ranks."""
+        """The normalisation of scores; "none" for methods that use ranks."""
         return str(dict(self.settings).get("norm", NORM)) if self.scored else "none"
 
     def all_settings(self) -> dict[str, Setting]:
-        """Return every setting with its value, defaults included."""
+        """Return {setting: value}, defaults included."""
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue for a setting with one value for each run if their number is not the number of runs."""
+        """Raise BadValue if a setting with a value for each run, such as weights, has another number of
+        values than `runs`."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
@@ -334,14 +337,15 @@ class Fusion:
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName, BadValue for malformed text."""
+    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or
+    setting, BadValue for malformed text."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)
 
 
 def call_of(text: str) -> tuple[str, dict[str, object]]:
-    """Return the name and settings in a fusion's text, unchecked; raises BadValue for malformed text."""
+    """Return (name, settings) in a fusion's text, unchecked; raises BadValue for malformed text."""
     malformed = BadValue(f"'{text[:_LONGEST]}' is not a fusion; expected such as rrf or rrf(k=10)")
     if len(text) > _LONGEST:
         raise malformed

@@ -1,1 +1,1 @@
-"""Lexical search: BM25, RM3, expansions, and the inverted index that serves every sparse system."""
+"""Lexical search: BM25, RM3, and the inverted index of every sparse system."""

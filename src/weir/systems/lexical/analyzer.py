@@ -42,7 +42,7 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return True for each byte of UTF-8 text that belongs to white space, bool[n]."""
+    """Return True for each byte of UTF-8 text that belongs to white space, as str.split sees it, bool[n]."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -84,7 +84,7 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 
     stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
 
-    Raises BadValue for a language that it lacks.
+    Raises BadValue for an unknown language, MissingExtra without PyStemmer.
     """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
@@ -175,7 +175,7 @@ NEWLINE = 0x0A
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
-    """A word tokenizer: an automaton over classes of characters."""
+    """A word tokenizer: an automaton over classes of characters; the longest match is the next word."""
 
     name: str
     describes: str
@@ -189,11 +189,11 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order, without the kernel."""
+        """Return the words of a text in order, without compiled code."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and stop of each word in code points."""
+        """Yield (start, stop) of each word in code points."""
         kinds = self.classes[[ord(c) for c in text]].tolist()
         table, accept = self.table.tolist(), self.accept.tolist()
         start = 0
@@ -215,7 +215,7 @@ TOKENIZERS = ("lines", "uax29", "whitespace", "words")
 
 @cache
 def tokenizer(name: str) -> WordTokenizer:
-    """Return the tokenizer with a name in TOKENIZERS; raises UnknownName for another."""
+    """Return the tokenizer of this name in TOKENIZERS; raises UnknownName for another."""
     if name == "uax29":
         rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
         states = np.array(rows, np.uint16)
@@ -302,7 +302,7 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return the words of a text by Lucene's StandardTokenizer, Han, kana and Hangul as overlapping pairs.
+    """Return a text's words by Lucene's StandardTokenizer, runs of Han, kana and Hangul as overlapping pairs.
 
     Widths of characters are normalised as by CJKWidthFilter.
     """
@@ -335,7 +335,8 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return the words of a text by UAX #29, Thai, Lao, Khmer and Burmese as overlapping pairs of signed letters."""
+    """Return a text's words by UAX #29, those in Thai, Lao, Khmer and Burmese as overlapping pairs of
+    signed letters."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
         terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
@@ -382,22 +383,23 @@ class Analyzer:
 
     @property
     def language(self) -> str:
-        """Snowball name of the analyzer's language; "" for any."""
+        """Snowball's name of the analyzer's language; "" for any."""
         if self.stemmer in (LUCENE_PORTER, "porter") or self.stopwords == "english-33":
             return "english"
         return (self.stemmer or "").removesuffix("_porter")
 
     @property
     def own(self) -> bool:
-        """True if `add_analyzer` registered it."""
+        """True if a user registered it with `add_analyzer`."""
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """Return the terms of a text in order, without dropped words; equals the compiled kernel."""
+        """Return the terms of a text in order, dropped words left out; equal to the compiled code's."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text; raises BadValue unless `cut` returns non-empty texts without line ends."""
+        """Return the words of a text before stemming; raises BadValue unless `cut` returns non-empty texts
+        without line ends."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -408,11 +410,11 @@ class Analyzer:
         return words
 
     def normalise(self, words: list[str]) -> list[str]:
-        """Return the term of each word, "" for a dropped word."""
+        """Return the term of each word; "" for a dropped word."""
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of the word on each line, "" for a dropped word."""
+        """Return the term of the word on each line; "" for a dropped word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -511,10 +513,10 @@ for _analyzer in (
 
 @checked
 def add_analyzer(name: str, function: Callable[[str], list[str]], version: str) -> Analyzer:
-    """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name of
-    Weir's.
+    """Register a function as an analyzer for bm25(analyzer=NAME) and return it; raises BadValue for a name
+    that Weir uses, or no name or version.
 
-    function: function that returns the terms of a text in order, none empty or with a line end.
+    function: returns the terms of a text in order, none empty or with a line end.
     version: identifies the function for stored results; change it whenever terms change.
     """
     if not name or not version:

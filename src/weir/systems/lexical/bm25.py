@@ -1,4 +1,4 @@
-"""BM25 and BM25F, which equal the tools that the presets name."""
+"""BM25 and BM25F, with the settings of other tools as presets."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view in batches of documents: (ptr int64[n + 1], term int32) with repeated terms."""
+    """Yield the terms of a view in batches of documents, with repetition: (ptr int64[n + 1], term int32)."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -142,7 +142,7 @@ def analysed(
 
 
 def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
-    """Return one index of several fields, whose scores are added.
+    """Return an index over several fields, whose scores add up.
 
     order: int32[documents], corpus number of each internal number.
     """
@@ -155,7 +155,7 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 
 
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
-    """Return each query's known terms with their counts: ptr int64[queries + 1], term int32, weight float32.
+    """Return each query's known terms with counts: ptr int64[queries + 1], term int32, count float32.
 
     Terms of later tables have numbers after all terms of earlier ones.
     """
@@ -199,7 +199,7 @@ def weighed(
     keep_terms: bool = False,
     weight: float = 1.0,
 ) -> Field:
-    """Return the index of a field from batches of terms in corpus order.
+    """Return a field's index from batches of its terms in corpus order.
 
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
@@ -271,8 +271,8 @@ LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """Return (field, weight) pairs sorted by name; raises BadValue for no or repeated fields, or weights not
-    above 0."""
+    """Return (field, weight) pairs sorted by name; raises BadValue for no or repeated fields, or weights
+    not above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
@@ -337,9 +337,9 @@ class BM25:
 
     A term adds idf * tf / (tf + k1 * (1 - b + b * length / average)). Its idf is ln(1 + (N - df + 0.5) / (df
     + 0.5)).
+
     Sources: Robertson et al. 1994; BM25Similarity of Lucene; Kamphuis et al. 2020 on the variants. Raises
-        UnknownName
-    or BadValue.
+    UnknownName for an unknown preset or analyzer, BadValue for a value out of range.
     """
 
     preset: str = "lucene"
@@ -380,7 +380,7 @@ class BM25:
 
     @cached_property
     def recipe(self) -> BM25Preset:
-        """The preset with the overrides applied."""
+        """The preset with overrides applied."""
         preset = PRESETS[self.preset]
         overrides = {n: getattr(self, n) for n in OVERRIDES}
         fields = preset.fields if self.fields is None else _names_of(self.weights)
@@ -422,7 +422,10 @@ class BM25:
         return self.indexed(corpus, context, keep_terms=False)
 
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
-        """Return the index of a corpus."""
+        """Return the searcher of a corpus, stored in the context's folder if it has one.
+
+        keep_terms: also keep the terms of each document, for query expansion.
+        """
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
         groups = [fields] if recipe.tie_breaker is None else [(field,) for field in fields]
@@ -470,7 +473,6 @@ class BM25Searcher:
 
     @cached_property
     def tables(self) -> tuple[tuple[TermTable, ...], ...]:
-        """The vocabulary of each field, for each part."""
         words = self.system.recipe.analysis
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
@@ -536,7 +538,9 @@ class BM25F:
 
     A term adds idf * w / (k1 + w), in which w sums weight * tf / (1 - b + b * length / average) over fields.
     The average is over documents that have the field; idf counts documents with the term in any field.
-    Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName or BadValue.
+
+    Sources: Zaragoza et al. 2004; Robertson and Zaragoza 2009. Raises UnknownName for an unknown analyzer,
+    BadValue for a value out of range.
     """
 
     fields: FieldSettings = ("text", "title")
@@ -576,7 +580,7 @@ class BM25F:
         return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def b_of(self, field: str) -> float:
-        """Return the length normalisation of a field."""
+        """Return the length normalisation b of a field."""
         return self.b if isinstance(self.b, float) else dict(self.b)[field]
 
     def __str__(self) -> str:

@@ -1,8 +1,6 @@
-"""Indexes larger than memory: sorted blocks of postings on disk, merged once into memory-mapped files.
+"""Indexes larger than memory: sorted blocks of postings on disk, merged into memory-mapped files.
 
-Each block of documents fits into memory and is inverted; then the lists of each group of terms are joined and
-impacts are computed. A killed process resumes at its last commit; neither that nor the available memory
-changes the result.
+A killed process resumes at its last commit; neither that nor the available memory changes the result.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, which are truncated to the sizes of the last commit when reopened.
+    """Append-only files of a folder, truncated to the sizes of the last commit when reopened.
 
     about: identifies the content; files with other content are removed.
     """
@@ -94,19 +92,22 @@ class GrowingFiles:
         return sizes
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Append the bytes of an array to a file of this name."""
+        """Append an array's bytes to the file of this name."""
         if name not in self._files:
             self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append to a file that `mapped` will make a .npy file."""
+        """Append to a file that `mapped` later completes as a .npy file."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record all written data and facts durably."""
+        """Record the sizes of all files, and facts, durably.
+
+        done_with: files to delete.
+        """
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -122,7 +123,7 @@ class GrowingFiles:
             (self.folder / name).unlink(missing_ok=True)
 
     def content(self, name: str, dtype: type[T], in_memory: bool = True) -> NDArray[T]:
-        """Return a file's content, read or mapped; empty if there is no file."""
+        """Return a file's content as an array, read or memory-mapped; empty if there is no file."""
         if name in self._files:
             self._files[name].flush()
         path = self.folder / name
@@ -131,7 +132,8 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Return a file written by `append_to_array` as a memory-mapped array, by default with one dimension."""
+        """Return a file written by `append_to_array` as a memory-mapped array, by default of one
+        dimension. Raises StoreError if its size does not fit `shape`."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -151,14 +153,13 @@ class GrowingFiles:
         return array
 
     def close(self) -> None:
-        """Close all files; the next opening drops uncommitted data."""
         for file in self._files.values():
             file.close()
         self._files.clear()
 
 
 def text_bytes(corpus: Corpus) -> int:
-    """Return the bytes of all texts and titles."""
+    """Return the number of bytes of all texts and titles."""
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
     return sum(int(column.lengths().sum()) for column in columns)
 
@@ -173,12 +174,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Return True if an index of the corpus surely fits into `settings.memory_budget`."""
+    """Return True if an index of the corpus surely fits into the memory budget."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory may need more than there is."""
+    """Raise BadValue if an index of the corpus in memory may need more than the budget."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -187,13 +188,16 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """Return an upper bound for the (term, document) pairs of a corpus."""
+    """Return an upper bound of the number of (term, document) pairs of a corpus."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the files in which a part of the index `folder` is prepared."""
+    """Yield the growing files in which part number `part` of the index `folder` is prepared, and close them.
+
+    about: see `GrowingFiles`.
+    """
     files = GrowingFiles(work_folder(folder, str(part)), about)
     try:
         with storing(files.folder):
@@ -208,7 +212,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The division of documents into blocks of `width` successive internal numbers, each inverted by itself."""
+    """A division of documents into blocks of `width` successive internal numbers, inverted one by one."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""
@@ -216,7 +220,10 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks of an interrupted run in these files."""
+        """Return blocks that fit into memory, or the blocks of an interrupted run in these files.
+
+        pairs: expected number of (term, document) pairs.
+        """
         if "width" not in files.facts:
             width = len(order) * (memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES) // max(1, pairs)
             files.commit({"width": min(max(1, width), max(1, len(order)))})
@@ -238,7 +245,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The terms and counts of each document in a field, written to files before inversion."""
+    """The terms and counts of each document in a field, kept in files before inversion."""
 
     files: GrowingFiles
     name: str
@@ -251,12 +258,11 @@ class Spool:
 
     @property
     def lengths(self) -> Int32:
-        """Number of tokens of each document, int32[documents]."""
         return self.files.content(f"{self.name}.length", np.int32)
 
     @property
     def terms(self) -> Strings:
-        """All terms read so far; a term's number is its position."""
+        """All terms so far; a term's number is its position."""
         ends = self.files.content(f"{self.vocabulary}.term-ends", np.int64)
         return Strings(
             self.files.content(f"{self.vocabulary}.term-bytes", np.uint8),
@@ -319,7 +325,6 @@ class Spool:
         return len(terms)
 
     def block(self, number: int) -> Pairs:
-        """Return the (term, count) pairs of a block's documents, in corpus order."""
         pairs = self.files.content(f"{self.name}.pairs", np.int32)[self.blocks.documents_of_block(number)]
         return (
             offsets(pairs),
@@ -332,7 +337,8 @@ class Spool:
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the mapped forward index: (ptr int64[documents + 1], term int32, count) in corpus order."""
+        """Return the forward index, memory-mapped: (ptr int64[documents + 1], term int32, count) in corpus
+        order."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -359,7 +365,7 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """The (term, value) pairs of each block of documents, and the temporary files to remove after inversion."""
+    """The (term, value) pairs of each block of documents, and the temporary files to remove once inverted."""
 
     blocks: Blocks
     frequencies: Int32
@@ -378,7 +384,7 @@ def merged(
     formula: int,
     progress: Progress | None,
 ) -> Int64:
-    """Invert all blocks and append the postings to doc.npy and impact.npy; return the terms' offsets,
+    """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets,
     int64[terms + 1].
 
     formula: of BM25, in `kernels.inverted.postings`.
@@ -453,7 +459,7 @@ def index_in_files(
     forward: ForwardIndex | None = None,
     learned: bool = False,
 ) -> ImpactIndex:
-    """Return the index of postings that `merged` wrote.
+    """Return the index of the postings that `merged` wrote, memory-mapped.
 
     learned: add the score bounds that weights from a model need.
     """

@@ -153,7 +153,7 @@ QueryTerms = tuple[Int64, Int32, Float32]
 
 @dataclass(frozen=True, eq=False)
 class ForwardIndex:
-    """The terms of each document: document d has pairs at ptr[d]:ptr[d + 1]."""
+    """The terms and counts of each document: document d has the pairs ptr[d]:ptr[d + 1]."""
 
     ptr: Int64
     term: Int32
@@ -162,8 +162,8 @@ class ForwardIndex:
 
 @dataclass(frozen=True, eq=False)
 class ImpactIndex:
-    """Postings of terms with their score contributions (impacts). Documents have internal numbers, in the
-    order of ties."""
+    """Postings of terms with their score contributions (impacts); documents are numbered in the order of
+    ties."""
 
     impacts: Impacts
     vocabularies: tuple[Strings, ...]
@@ -176,7 +176,7 @@ class ImpactIndex:
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments:
-    """Ranked results: ptr int64[queries + 1], doc int32[n] corpus numbers, score float64[n]."""
+    """Ranked results of queries: ptr int64[queries + 1], doc int32[n] corpus numbers, score float64[n]."""
 
     ptr: Int64
     doc: Int32
@@ -184,15 +184,15 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return the corpus number of each internal number, int32[documents]; internal numbers follow the order
-    of ties."""
+    """Return the corpus number of each internal number, int32[documents]; internal numbers follow the
+    order of ties."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
 
 
 def sparse_kernels(documents: int) -> tuple[str, ...]:
-    """Return the names of the kernel groups that a search of so many documents calls, to load them early."""
+    """Return the names of the kernel groups that a search of so many documents calls."""
     if documents > EXHAUSTIVE_DOCUMENTS:
         return "sparse index", "sparse index on disk", "sparse search of many"
     return "sparse index", "sparse search"
@@ -231,12 +231,12 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
 
 
 def work_folder(at: Path, part: str) -> Path:
-    """Return the folder in which a part of an index larger than memory is made."""
+    """Return the path of the folder in which a part of an index larger than memory is made."""
     return at.with_name(f".{at.name}.blocks-{part}")
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
-    """Write indexes atomically into the folder `at`, and remove their work folders."""
+    """Write indexes and facts atomically into the folder `at`, and remove their work folders."""
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
             arrays: dict[str, NDArray[np.generic]] = {
@@ -281,7 +281,8 @@ def save_index_of(
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
-    """Return the memory-mapped indexes and facts of `save_index`, verified for safe search; raises StoreError."""
+    """Return (memory-mapped indexes, facts) that `save_index` wrote, verified; raises StoreError for
+    damage."""
     try:
         facts = open_folder(at, RECORD)
         if facts.get("format") != FORMAT:
@@ -295,7 +296,8 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
 
 
 def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[ImpactIndex, ...]:
-    """Return the indexes of fields of a corpus; raises StoreError, and BadValue for another corpus."""
+    """Return the indexes of a corpus in a folder; raises StoreError for damage, BadValue for another
+    corpus."""
     parts, facts = load_index(at)
     if facts.get("corpus") != corpus.fingerprint_with(fields) or facts.get("documents") != len(corpus):
         raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
@@ -351,7 +353,7 @@ def _open_index(
 
 
 def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
-    """Return each candidate's score, float64[candidates]; 0 for a candidate without a query term."""
+    """Return each candidate's score, float64[candidates]; 0 without a query term."""
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
@@ -383,7 +385,10 @@ def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> 
 def term_scores(
     index: ImpactIndex, query: QueryTerms, candidates: Run, fields: Sequence[str] = ()
 ) -> list[TermScores]:
-    """Return the score that each term of a query adds to each of its candidates."""
+    """Return the score that each term of a single query adds to each of its candidates.
+
+    fields: names of the index's fields, for the results.
+    """
     _, term, weight = query
     count, documents = len(term), len(candidates.doc)
     cuts = np.arange(count + 1, dtype=np.int64)
@@ -403,7 +408,7 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score over several fields, float64: the best field's plus `share` of the others'."""
+    """Return each candidate's score, float64[candidates]: the best field's plus `share` of the others'."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -415,9 +420,10 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return the k best documents by the score of the best field plus `share` of the other fields' scores.
+    """Return the k best documents by the score of the best field plus `share` of the others'; scores every
+    document.
 
-    Scores every document. Source: Lucene, DisjunctionMaxQuery.
+    Source: Lucene, DisjunctionMaxQuery.
     """
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)

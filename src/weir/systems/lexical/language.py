@@ -1,4 +1,4 @@
-"""The language of texts, told by letters and common words, to check that an analyzer suits it."""
+"""Recognise the language of texts by letters and common words, to check that an analyzer suits it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """The language of texts; languages of one script may be reported as one of them."""
+    """A recognised language; languages of one script may be reported as one of them."""
 
     name: str
     evidence: str
@@ -74,7 +74,7 @@ class Language:
 
     @property
     def written_name(self) -> str:
-        """The language's name in a sentence, such as "German"."""
+        """The language's name for a sentence, such as "German"."""
         titles = {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}
         return titles.get(self.name, self.name.title())
 
@@ -116,7 +116,8 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of all parts of a collection; None if letters and words are too few."""
+    """Return the language of a sample from all parts of a collection; None if letters and words are too
+    few."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

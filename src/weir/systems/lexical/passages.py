@@ -57,7 +57,7 @@ Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
 
 @dataclass(frozen=True, eq=False)
 class PassageSpans:
-    """The byte offsets of each passage in its document, 16 bytes per passage."""
+    """Byte offsets of each passage in its document."""
 
     owner: Int32
     """int32: document of each passage, ascending."""
@@ -73,7 +73,8 @@ class PassageSpans:
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return where texts are split at white space into passages of at most `words` words; a shorter text stays whole.
+    """Return the spans of passages of at most `words` words, split at white space; a shorter text stays
+    whole.
 
     overlap: number of words shared with the passage before.
     first: only each document's first passage.
@@ -91,7 +92,11 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (passages as a corpus, with the title of their document; the document of each passage, int32)."""
+    """Return (passages as a corpus, with their document's title; the number of each passage's document,
+    int32).
+
+    Arguments are as for `cut`.
+    """
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
     shape = f"{corpus.fingerprint} {words} {overlap} {first}"
@@ -208,7 +213,7 @@ PASSAGES_PER_DOCUMENT = 3
 @named_arguments
 @dataclass(frozen=True)
 class Chunked:
-    """Search passages with a system and rank their documents.
+    """Search passages of documents with a system, and rank the documents.
 
     Passages are requested until the k best documents are certain. Source: Dai and Callan 2019. Raises
     BadValue for settings out of range.

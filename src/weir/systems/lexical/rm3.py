@@ -1,4 +1,4 @@
-"""RM3: a BM25 query expanded with words of its first results."""
+"""RM3: BM25 queries expanded with words of their first results."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ class RM3:
 
     Equals Anserini's RM3 with its rounding: words have 2 to 20 ASCII letters or digits and occur in at most a
     tenth of the documents; each result, and their mixture, keeps its `terms` heaviest, ties alphabetically or
-    by ascending id. Query words in no document count in its length. Unlike there, terms of weight 0 find
-    nothing.
+    by ascending id. Query words in no document do not count in its length. Unlike there, terms of weight 0
+    find nothing.
+
     Source: Abdul-Jaleel et al. 2004; Anserini 1.7.1, Rm3Reranker. Raises BadValue for settings out of range.
     """
 

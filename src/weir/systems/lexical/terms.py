@@ -1,4 +1,4 @@
-"""From texts to numbers of terms: compiled code for each word, Python for each distinct word."""
+"""Turn texts into numbers of terms: compiled code for each word, Python for each distinct word."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ PRINTABLE = bytes(range(0x21, 0x7F))
 
 @cache
 def word_automaton(tokenizer: WordTokenizer, fold_ascii: bool) -> tokenize.WordAutomaton:
-    """Return a tokenizer in the layout of the compiled scanner; `fold_ascii` merges words that differ only in ASCII
-    case."""
+    """Return a tokenizer in the layout of the compiled scanner.
+
+    fold_ascii: merge words that differ only in ASCII case.
+    """
     order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -139,7 +141,8 @@ class WordTable:
     def scan_into(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
     ) -> None:
-        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per byte."""
+        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word
+        per byte."""
         data, n, at = _read_only(texts.data), len(texts), 0
         given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
@@ -150,12 +153,12 @@ class WordTable:
             self._grow()
 
     def all_words(self) -> Strings:
-        """Return every word, in order of numbers."""
+        """Return all words, in order of numbers."""
         ptr = self._ptr[: len(self) + 1]
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
     def word_lines(self, start: int) -> str:
-        """Return the words from number `start`, one per line."""
+        """Return the words from number `start` on, one a line; "" without any."""
         ptr = self._ptr[start : len(self) + 1]
         if len(ptr) < 2:
             return ""
@@ -250,7 +253,7 @@ class TermTable:
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's terms that are in the table, in order."""
+        """Return the numbers of a text's terms that are in the table, in text order."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -272,7 +275,7 @@ class TermTable:
         return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
-        """Return the vocabulary in order of numbers."""
+        """Return all terms, in order of numbers."""
         if self._terms is None:
             return self._given if self._given is not None else Strings.of(())
         return self._terms.all_words()
@@ -353,25 +356,26 @@ ROUNDS = 300
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each word occurs in each of several collections."""
+    """Counts of each word in each of several collections."""
 
     words: list[str]
     counts: tuple[Int64, ...]
     """For each collection, int64[words]."""
 
     def shares(self, which: int) -> Float64:
-        """Return each word's share of all occurrences of words in collection number `which`, float64[words]."""
+        """Return each word's share of all words in collection number `which`, float64[words]."""
         counts = self.counts[which]
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """Return at most WORDS_SHOWN words whose share in collection `of` most exceeds their share in `against`."""
+        """Return up to WORDS_SHOWN words whose share in collection number `of` most exceeds that in
+        `against`."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
 
 
 def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
-    """Return counts of the lowercased words of titles and texts (Lucene's StandardAnalyzer)."""
+    """Return counts of lowercased words (Lucene's StandardAnalyzer) in titles and texts of each corpus."""
     table = TermTable(analyzers.get(ANALYZER))
     counts = []
     for corpus in corpora:
@@ -390,17 +394,18 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
     """Return the weighted Jaccard index: the sum over words of the smaller share, divided by that of the
     larger share.
 
-    1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as Thakur et al. 2021,
-    appendix F, apply it.
+    1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as in Thakur et al.
+    2021, appendix F.
     """
     larger = float(np.maximum(a, b).sum())
     return float(np.minimum(a, b).sum()) / larger if larger else float("nan")
 
 
 def layout(alike: Float64) -> Float64:
-    """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike.
+    """Return centred points in the plane, float64[n, 2], with distances of about 1 - alike (stress
+    majorization).
 
-    alike: similarities, float64[n, n], symmetric, 0 to 1. Source: de Leeuw 1977 (stress by majorization).
+    alike: similarities, float64[n, n], symmetric, 0 to 1.
     """
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)

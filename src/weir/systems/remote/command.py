@@ -1,4 +1,4 @@
-"""A program in any language as a system: JSON lines on its pipes."""
+"""Use a program in any language as a system, by JSON lines on its pipes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PIPE_BYTES = 1 << 12
 
 
 class TimedOutError(Exception):
-    """The program was silent too long and was ended."""
+    """Raised when the program was silent too long and has been ended."""
 
 
 @dataclass(eq=False)
@@ -68,11 +68,9 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Return a program, started without a shell and without keys of services.
+        """Start a program without a shell and without keys of services; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
-
-        Raises BadValue if it cannot start.
         """
         try:
             process = subprocess.Popen(
@@ -96,7 +94,7 @@ class Program:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def send(self, data: bytes) -> None:
-        """Send lines, without waiting for them to be read."""
+        """Send lines without waiting until they are read."""
         pipe = self.process.stdin
         assert pipe is not None
         self._awaited = time.monotonic()
@@ -106,7 +104,8 @@ class Program:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
     def read_line(self) -> bytes:
-        """Return the next line, at most LINE_BYTES of it; b"" at the end. Raises TimedOutError."""
+        """Return the next line, at most LINE_BYTES of it; b"" at the end. Raises TimedOutError after a
+        long silence."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
@@ -118,7 +117,7 @@ class Program:
         return data
 
     def idle(self) -> None:
-        """Stop measuring silence, as no line is awaited."""
+        """Stop measuring silence until the next `send` or `read_line`."""
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
@@ -142,12 +141,12 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """The exit code, or the signal that ended the process, as text."""
+        """The exit code, or the signal that ended the process, in words."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return the last lines of standard error, as the end of a message."""
+        """Return the last lines of standard error, as the end of a message that begins with "; "."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -191,7 +190,8 @@ READ_BYTES = 1 << 24
 @named_arguments
 @dataclass(frozen=True)
 class Command:
-    """Search by a program that answers JSON lines with JSON lines, in any language. Raises BadValue."""
+    """Search by a program that answers JSON lines with JSON lines, in any language. Raises BadValue for
+    bad settings."""
 
     command: str
     """Split like a shell does, but run without one; {dataset} in it is replaced by the collection's name. The
@@ -256,7 +256,6 @@ class Command:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
-        """Return the searcher; the program starts at the first query."""
         policy = RequestPolicy(self.workers, self.batch, failures=20)
         opened = partial(_ProgramAsker, self)
         service = RemoteService(

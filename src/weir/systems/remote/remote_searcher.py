@@ -1,4 +1,4 @@
-"""Search by a system that runs elsewhere; its answers are stored before use."""
+"""Search by a system that runs elsewhere; answers are stored before use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return the fingerprint of a corpus and of the fields that views read; a hash of these in memory."""
+    """Return a fingerprint of a corpus and of the fields that `views` read, also for a corpus in memory."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -69,8 +69,10 @@ SHOWN_CHARACTERS = 120
 
 
 def kept_ranking(results: Sequence[tuple[object, object]]) -> dict[str, object]:
-    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...]}; raises as
-    `kept_columns`, and ValueError if only some have scores."""
+    """Return (identifier, score) pairs as columns to store: {"docs": [...], "scores": [...] or None}.
+
+    Raises ValueError if only some have scores, and as `kept_columns`.
+    """
     names, scores = [name for name, _ in results], [score for _, score in results]
     bare = scores.count(None)
     if 0 < bare < len(scores):
@@ -99,7 +101,7 @@ def kept_columns(names: Sequence[object], scores: Sequence[object] | None) -> di
 
 
 def brief(value: object) -> str:
-    """Return a value as JSON, cut for a message."""
+    """Return a value as JSON, cut to SHOWN_CHARACTERS for a message."""
     return json.dumps(value, ensure_ascii=False, default=str)[:SHOWN_CHARACTERS]
 
 
@@ -131,6 +133,8 @@ EXPECTED = "what docs/retrievers.md says"
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
     """Return a dataclass of settings from a table of a TOML file.
 
+    where: names the table in messages.
+
     Raises UnknownName for an unknown key, FormatError for other errors.
     """
     if not isinstance(table, Mapping):
@@ -150,7 +154,7 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise BadValue unless a setting is one of the choices."""
+    """Raise BadValue unless a setting is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
@@ -188,7 +192,7 @@ def check_on_failure(name: str, value: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RemoteService:
-    """A server or program that ranks for Weir, with rules for its requests and failures."""
+    """A server or program that ranks documents, with rules for requests and failures."""
 
     name: str
     about: Mapping[str, object]
@@ -206,7 +210,7 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A remote service, with the documents that it may return."""
+    """A remote service, with the corpus whose documents it may return."""
 
     service: RemoteService
     corpus: Corpus
@@ -218,12 +222,12 @@ class RemoteSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; each query is sent once for each version, or again without
+        """Return the service's rankings; a query is sent once for each version, or again without
         `context.reuse`.
 
-        Raises ServiceError for queries without an answer, unless they may be missing, and if too many in a
-        row have none; BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if
-        only the longest are empty.
+        Raises ServiceError for unanswered queries, unless they may be missing, and if too many in a row are;
+        BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the longest
+        are empty.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

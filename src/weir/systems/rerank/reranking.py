@@ -1,4 +1,4 @@
-"""Re-ranking: the first documents of each ranking, re-ordered by new scores."""
+"""Re-order the first documents of each ranking by new scores."""
 
 from __future__ import annotations
 
@@ -53,12 +53,10 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite score for each candidate, all different, in the order of the values, float64[candidates].
+    """Return a finite score for each candidate, all different, in the order of `values`, float64[candidates].
 
-    values: in the first stage's order, NaN if missing.
+    values: in the first stage's order, NaN if missing; these candidates keep their rank.
     ptr: int64[queries + 1], offsets of each query.
-
-    Candidates without a value keep their rank; the others fill the remaining ranks by value.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -77,7 +75,8 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores without ties: tied candidates are ordered as in the first stage, RELATIVE_STEP apart.
+    """Return scores without ties, float64[candidates]: tied candidates keep the first stage's order,
+    RELATIVE_STEP apart.
 
     values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
     ptr: int64[queries + 1], offsets of each query.
@@ -112,7 +111,7 @@ RENDERED_PAIRS = 4096
 
 
 class PairModel(Protocol):
-    """A loaded model that reads a query and a document together."""
+    """A loaded model that scores a query and a document read together."""
 
     @property
     def batch_independent(self) -> bool:
@@ -131,7 +130,7 @@ class PairModel(Protocol):
 
 @dataclass
 class Steps:
-    """Progress in scored pairs, over all batches and within the current batch."""
+    """Reports progress in scored pairs, over all batches and within the current one."""
 
     progress: Progress | None
     total: int
@@ -151,7 +150,7 @@ class Steps:
 
 @dataclass
 class CacheCounts:
-    """Number of pairs scored, and of pairs computed rather than read."""
+    """Numbers of pairs scored, and of pairs computed rather than read."""
 
     requested: int = 0
     computed: int = 0
@@ -162,7 +161,7 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores queries with documents of a corpus by a model that reads both together."""
+    """Scores queries with documents of a corpus by a model that reads both together; scores are stored."""
 
     name: str
     """Name of the re-ranker in messages."""
@@ -211,7 +210,7 @@ class PairScorer:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The texts of each query with each of its candidates, read when needed."""
+    """The texts of each query with each of its candidates, read on demand."""
 
     queries: Queries
     candidates: Run
@@ -221,13 +220,13 @@ class Pairs:
         return len(self.candidates.doc)
 
     def pair_name(self, number: int) -> str:
-        """Return the identifiers of a pair's query and document in words, for messages."""
+        """Return words that identify a pair, such as "query 'q1', document 'd2'"."""
         query = int(self.candidates.query_of_row()[number])
         document = self.candidates.docs[int(self.candidates.doc[number])]
         return f"query '{self.queries.ids[query]}', document '{document}'"
 
     def take(self, numbers: Int64) -> Iterator[tuple[str, str]]:
-        """Yield the texts (query, document) of these pairs."""
+        """Yield (query text, document text) of the pairs with these numbers."""
         queries, query = self.queries.text.tolist(), self.candidates.query_of_row()
         for start in range(0, len(numbers), RENDERED_PAIRS):
             some = numbers[start : start + RENDERED_PAIRS]
@@ -254,7 +253,7 @@ MIN_RELATIVE_STEP = 2.0**-20
 
 
 class TwoStage(Protocol):
-    """A system whose first stage finds documents and whose re-ranker re-orders them."""
+    """A system whose first stage finds documents that a re-ranker re-orders."""
 
     @property
     def first(self) -> Retriever:
@@ -268,13 +267,13 @@ class TwoStage(Protocol):
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return whether the first stage returns candidates, which are all re-ranked."""
+    """Return True if the first stage returns candidates, which are all re-ranked."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return how many documents of each query are scored, int64[queries]: the named depth, else all
+    """Return the number of documents scored for each query, int64[queries]: the given depth, else all
     candidates or DEPTH."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
@@ -283,7 +282,7 @@ def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
 
 
 def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> int:
-    """Return how many documents the first stage must return for k results."""
+    """Return the number of documents that the first stage must return for k results."""
     depth, first = system.reranker.depth, system.first
     if depth is None and isinstance(first, CandidateSource):
         pool = first.pool_depth(k, len(corpus))
@@ -373,7 +372,7 @@ class RerankingSearcher:
 
 
 def rows_of_run(run: Run, rows: Int64) -> Run:
-    """Return the run with only these rows."""
+    """Return the run with only these rows, which must ascend."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 

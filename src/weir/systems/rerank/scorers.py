@@ -1,4 +1,4 @@
-"""Re-rankers by another system's scores and by cross-encoders."""
+"""Re-rank by another system's scores and by cross-encoders."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Score:
 
 
 class PairCheckpoint(Protocol):
-    """A checkpoint that scores pairs of a query and a document, such as a cross-encoder or T5."""
+    """A checkpoint of a model that scores a query and a document together, such as a cross-encoder or T5."""
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -101,7 +101,7 @@ class PairCheckpoint(Protocol):
 
 @dataclass(frozen=True)
 class PairReranker:
-    """A model of pairs that re-ranks the first `depth` documents."""
+    """Re-ranks the first `depth` documents by a model of pairs."""
 
     name: str
     """Its registered name."""

@@ -1,4 +1,4 @@
-"""The systems by their names. `__init__.pyi` lists them; each is imported when it is used."""
+"""The systems by name; `__init__.pyi` lists them, each is imported on use."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Search by another library's approximate index, and its loss against exact search."""
+"""Search by another library's approximate index, and measure its loss against exact search."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return the usual and the largest effort of a search (how much of the index is visited); 0 if all is
+        """Return (usual, largest) effort of a search, the part of the index that it visits; 0 if all is
         visited."""
         ...
 
     def filters(self) -> bool:
-        """Return whether `near_among` can apply a filter while it searches."""
+        """Return True if `near_among` can apply a filter while it searches."""
         ...
 
     def near_among(
@@ -61,7 +61,7 @@ class FilteringIndex(Protocol):
 
 
 class ApproximateIndex(Protocol):
-    """A kind of index with its settings, such as HNSW32 in `dense(index="HNSW32")`."""
+    """A kind of approximate index with its settings, such as HNSW32 in `dense(index="HNSW32")`."""
 
     @property
     def arguments(self) -> dict[str, object]:
@@ -81,7 +81,7 @@ class ApproximateIndex(Protocol):
         ...
 
     def open(self, path: Path, dimensions: int) -> Approximate:
-        """Return a written index."""
+        """Return the index that `write` wrote to a file."""
         ...
 
 
@@ -89,7 +89,7 @@ class IndexMaker(Protocol):
     """A function that returns an approximate index with a given effort."""
 
     def __call__(self, name: str, effort: int, /) -> ApproximateIndex:
-        """Return the kind of index; raises BadValue for a bad name or effort."""
+        """Return the kind of index of this name; raises BadValue for a bad name or effort."""
         ...
 
 
@@ -98,7 +98,8 @@ INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approxim
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
-    """Return an index by name, None for exact search; raises BadValue for effort without an index."""
+    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and
+    effort without an index."""
     if name is not None:
         return INDEX_LIBRARIES.get("faiss")(name, effort)
     if effort:
@@ -107,9 +108,10 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
-    """Return the documents that an index finds, scored exactly and in trec order.
+    """Return the up to k documents that an index finds for each query, scored exactly, in trec order.
 
     queries: float32[Q, d].
+    tie_rank: int32[N], order of ties.
     """
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
@@ -125,7 +127,7 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean shares of the exact k best that an index misses, by cause."""
+    """Mean shares of the exact k best documents that an index misses, by cause."""
 
     quantisation: float
     """Share missed even by an exact search of the vectors as the index stores them."""
@@ -139,7 +141,7 @@ class Loss:
 
 
 def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return an index's loss against exact search, averaged over queries."""
+    """Return the share of the exact k best documents that an index misses, averaged over queries."""
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
     remembered = _Remembered(index, len(rows), rows.dimensions)

@@ -1,4 +1,4 @@
-"""Exact search over vectors that are read block by block, with results in trec order."""
+"""Exact search over vectors that are read in blocks, with results in trec order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class VectorSource(Protocol):
-    """Vectors that can be read in blocks."""
+    """Vectors, numbered from 0, that can be read in blocks."""
 
     @property
     def dimensions(self) -> int:
@@ -100,8 +100,11 @@ class SubsetSource:
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Return ascending document numbers, int64[runs * each]: `runs` groups of `each` neighbours, evenly
-    spread over `count` documents."""
+    """Return ascending document numbers: `runs` groups of `each` neighbours, evenly spread over `count`
+    documents, int64.
+
+    Fewer than runs * each if groups overlap or exceed `count`.
+    """
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -159,19 +162,19 @@ class ScannedVectors:
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Return how many candidates of a query the first pass keeps in order to find k results."""
+        """Return the number of candidates of a query that the first pass keeps in order to find k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return (ranks int32[Q, k], scores float32[Q, k], number of results int64[Q], pairs scored exactly): the k best
-    documents of each query, in trec order.
+    """Return (ranks among ties int32[Q, k], scores float32[Q, k], results int64[Q], pairs scored exactly) of
+    the k best documents.
 
     bar: float32[Q], lowest score of a result.
 
-    Raises BadValue for a vector that is not finite.
+    Results are in trec order. Raises BadValue for a vector that is not finite.
     """
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
     asked = kernels.dot_product.QueryVectors(queries, length)
@@ -327,7 +330,7 @@ BAR_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The k best documents of each query, ordered as trec_eval orders them."""
+    """The k best documents of each query, in trec order."""
 
     ptr: Int64
     """int64[Q + 1]."""
@@ -377,18 +380,17 @@ def search(
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
-    """Return the dot product of each document, float32[n, d], with a query, with the same bits as `search`."""
+    """Return the dot product of each document, float32[n, d], with a query, float64[n], with the same bits
+    as `search`."""
     score = np.empty(len(documents), np.float32)
     kernels.dot_product.dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
     return score.astype(np.float64)
 
 
 def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
-    """Return (position of each document in the order of ties, document at each position), int32[count] each.
+    """Return (place of each document among ties, document at each place), int32[count] each.
 
-    tie_rank: the positions; None for the order of numbers.
-
-    Raises BadValue unless it is a permutation.
+    tie_rank: the places; None for the order of numbers. Raises BadValue unless it is a permutation.
     """
     numbers = np.arange(count, dtype=np.int32)
     if tie_rank is None:
@@ -428,7 +430,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raise BadValue for k below 1, a wrong shape of queries, or a number in them that is not finite."""
+    """Raise BadValue for k below 1, and queries of a wrong shape or with a number that is not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

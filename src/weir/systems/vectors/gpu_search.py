@@ -1,4 +1,5 @@
-"""Exact search on a GPU: torch finds candidates, the processor scores them in double, bit for bit as `search`."""
+"""Exact search on a GPU: torch finds candidates, which the processor scores in double, bit for bit as
+`search`."""
 
 from __future__ import annotations
 

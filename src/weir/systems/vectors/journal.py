@@ -1,8 +1,7 @@
 """Append-only columns of a store, with a journal of their valid batches.
 
-journal.bin has a record for each batch, with its size and checksums; a batch counts once it is complete.
-Processes write in turn, and see the rows that others have added. Damaged batches are removed, and made again
-when needed.
+A batch counts once its record in journal.bin, with size and checksums, is complete. Processes write in turn.
+Damaged batches are removed, and made again when needed.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def hash_texts(texts: list[bytes]) -> Hashes:
 
 
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
-    """Return (folder of a store below `root`, description as JSON).
+    """Return (folder of a store below `root`, `about` as JSON).
 
     about: everything that decides the rows.
     """
@@ -62,7 +61,7 @@ def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
 
 @dataclass(frozen=True, eq=False)
 class KnownTexts:
-    """The texts of a store, as hashes in the order of addition."""
+    """Hashes of a store's texts, in the order of addition."""
 
     hashes: Hashes
 
@@ -75,7 +74,7 @@ class KnownTexts:
         return order, self.hashes[order, 0]
 
     def find(self, hashes: Hashes) -> Int64:
-        """Return the number of each text in the store, -1 if absent, int64[hashes]."""
+        """Return the number of each text in the store, int64[hashes]; -1 if absent."""
         numbers = np.full(len(hashes), -1, np.int64)
         order, ordered = self._sorted
         at = np.searchsorted(ordered, hashes[:, 0])
@@ -92,13 +91,14 @@ class KnownTexts:
 
 
 def lock_of(folder: Path) -> Path:
-    """Return the lock file of a store's folder."""
+    """Return the path of the lock file of a store's folder."""
     return folder.with_name(f".{folder.name}.lock")
 
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold the write lock of a store during the block; others wait, and a killed process frees it."""
+    """Hold the write lock of a store during the block; other processes wait, and the end of a process
+    frees it."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -106,7 +106,7 @@ def locked_store(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class JournalColumn:
-    """A file of rows, with its fields in the journal."""
+    """A file of rows, and the names of its fields in the journal."""
 
     file: str
     count: str
@@ -137,11 +137,13 @@ class Journal:
         return records
 
     def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
-        """Return the number of valid rows of each column, by these records."""
+        """Return the number of valid rows of each column, according to these records."""
         return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
 
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
         """Raise StoreError, with the file, for a column that is too short or, with `contents`, damaged.
+
+        widths: bytes of a row in each column.
 
         A file that has not changed is compared with its checksums once in a process.
         """
@@ -164,6 +166,7 @@ class Journal:
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
         """Append rows to every column; they are valid once this returns.
 
+        parts: rows of each column.
         size: constant kept in the records.
         """
         records = self.records()
@@ -182,7 +185,8 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove the damaged batches of a locked store; return the number of rows left.
+        """Remove the damaged batches of a store, whose lock the caller holds, and return the number of rows
+        left.
 
         width: function from the size of a vector to the bytes of a row in each column.
         moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
@@ -279,7 +283,7 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`, after repairing the store, with a StoreWarning, if it is damaged.
+    """Return the result of `read`, after repairing a damaged store with a StoreWarning.
 
     read: reads the store; its argument True asks for checksums to be compared.
     width, moved_rows: see `Journal.mend`.

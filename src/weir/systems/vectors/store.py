@@ -58,13 +58,13 @@ class Codec:
     name: str
 
     def width(self, numbers: int) -> int:
-        """Return the bytes of a row of `numbers` values."""
+        """Return the number of bytes of a row of `numbers` values."""
         if self.name == "binary":
             return 4 + -(-numbers // 8)
         return {"fp32": 4 * numbers, "int8": 4 + numbers, RAW: numbers}.get(self.name, 2 * numbers)
 
     def write(self, values: NDArray[Any]) -> Rows:
-        """Return vectors as stored rows; values beyond fp16 become infinite, and are refused by stores."""
+        """Return vectors as stored rows, uint8[rows, width]; values beyond fp16 become infinite."""
         if self.name in (RAW, "fp32"):
             return _bytes(values)
         if self.name == "fp16":
@@ -89,7 +89,7 @@ class Codec:
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
     def read(self, rows: Rows, numbers: int) -> Float32:
-        """Return stored rows as vectors, float32[rows, numbers]; a view for float32."""
+        """Return stored rows as vectors, float32[rows, numbers]."""
         if self.name in FLOATS:
             return self.plain(rows).astype(np.float32, copy=False)
         if self.name == "bf16":
@@ -106,7 +106,7 @@ class Codec:
         return signs
 
     def finite(self, values: NDArray[Any]) -> Bool:
-        """Return True for rows whose numbers are finite, also after storing, bool[rows]; always True for RAW."""
+        """Return True for rows whose numbers stay finite when stored, bool[rows]; always True for RAW."""
         if self.name == RAW:
             return np.ones(len(values), np.bool_)
         numbers = values
@@ -117,7 +117,7 @@ class Codec:
 
 
 def codec(name: str) -> Codec:
-    """Return the codec with this name; raises UnknownName."""
+    """Return the codec of this name; raises UnknownName for another."""
     if name not in (*CODECS, RAW):
         raise UnknownName("way to store vectors", str(name), CODECS)
     return Codec(name)
@@ -176,7 +176,7 @@ def _announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The state of a store at one moment."""
+    """The rows of a store at one moment."""
 
     codec: Codec
     size: int
@@ -188,13 +188,11 @@ class Snapshot:
     """int64[texts + 1]: offsets of each text's rows; None if each has one."""
 
     def lengths(self, numbers: Int64) -> Int64:
-        """Return the number of rows of each of the texts with these numbers, int64[texts]."""
         if self.ptr is None:
             return np.ones(len(numbers), np.int64)
         return self.ptr[numbers + 1] - self.ptr[numbers]
 
     def rows(self, numbers: Int64) -> Rows:
-        """Return the rows of the texts with these numbers, a view if they are consecutive in the file."""
         ptr = self.ptr
         starts, stops = (numbers, numbers + 1) if ptr is None else (ptr[numbers], ptr[numbers + 1])
         cuts = np.flatnonzero(starts[1:] != stops[:-1]) + 1
@@ -211,7 +209,7 @@ class Snapshot:
         return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
 
     def ragged(self, numbers: Int64) -> Ragged:
-        """Return the rows of the texts with these numbers, without conversion; a view if they are consecutive."""
+        """Return the rows of the texts with these numbers, without conversion; a view if consecutive."""
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
@@ -219,7 +217,6 @@ class Snapshot:
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
-        """Release the memory of rows that were read; rows in use stay valid."""
         mapping = getattr(self.raw, "_mmap", None)
         if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapping.madvise(mmap.MADV_DONTNEED)
@@ -227,7 +224,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class RowStore:
-    """The stored rows of an encoder with all its settings; the disk is touched only on use."""
+    """The stored rows of an encoder with given settings; the disk is touched only on use."""
 
     folder: Path
     about: str
@@ -238,7 +235,8 @@ class RowStore:
 
     @staticmethod
     def of(root: Path, about: Mapping[str, object], stored_as: str = "fp32", row_bytes: int = 0) -> RowStore:
-        """Return the store, below `root`, of the encoder that `about` describes.
+        """Return the store, below `root`, of the encoder that `about` describes; raises UnknownName for
+        another format.
 
         stored_as: format of the rows, such as "fp32".
         row_bytes: bytes of a row of the format RAW.
@@ -259,9 +257,9 @@ class RowStore:
         return mended(self._journal, self._read, self._widths, _moved_rows if self.row_bytes else None)
 
     def add(self, texts: Hashes, values: NDArray[Any], lengths: Int64 | None = None) -> None:
-        """Append the rows of new texts and flush them; the caller must hold the store's lock.
+        """Append rows of new texts and flush them; the caller must hold the store's lock.
 
-        values: a row for each text, or of each text the number in `lengths`.
+        values: a row for each text, or as many as `lengths` says.
 
         Raises BadValue for rows of another number or size.
         """
@@ -277,7 +275,7 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts and adds their rows to the store."""
+        """Return a function that encodes texts, given by number, and adds their rows to the store."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -288,8 +286,8 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy the rows that this store lacks from a store in another folder; raises StoreError if that one
-        is damaged."""
+        """Copy rows that this store lacks from the store in another folder; raises StoreError if that is
+        damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
@@ -297,7 +295,7 @@ class RowStore:
             self.copy(other, _missing_numbers(self.snapshot(check=False), other.texts.hashes))
 
     def copy(self, other: Snapshot, numbers: Int64) -> None:
-        """Append the texts of another store with these numbers; the caller must hold this store's lock."""
+        """Append texts of another store, given by number; the caller must hold this store's lock."""
         for some in _pieces(numbers):
             self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
@@ -404,7 +402,7 @@ def _require_memory_for(texts: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TextSource:
-    """Numbered texts that are read or made only when they are requested."""
+    """Numbered texts, read or made on demand."""
 
     count: int
     """Number of texts."""
@@ -415,11 +413,11 @@ class TextSource:
 
     @staticmethod
     def of(texts: Strings) -> TextSource:
-        """Return a source of texts that are already in memory."""
+        """Return a source of texts in memory."""
         return TextSource(len(texts), texts.slice, str)
 
     def hashes(self) -> Hashes:
-        """Return the hash of each text, uint64[count, 2]."""
+        """Return a hash of each text, uint64[count, 2]."""
         hashes = np.zeros((self.count, 2), np.uint64)
         for start in range(0, self.count, HASHED_TEXTS):
             block = self.block(start, min(start + HASHED_TEXTS, self.count))
@@ -496,7 +494,7 @@ def encoded_in_memory(
 ) -> StoredRows:
     """Return the vectors of texts in order, with the same bits as from a store, without storing them.
 
-    Raises BadValue, with the text, for numbers that are not finite, and if memory does not hold the vectors.
+    Raises BadValue, with the text, for numbers that are not finite, and if memory does not suffice.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -532,7 +530,10 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts that a store lacks; return its state with all of them."""
+    """Encode the texts, given by hashes, that a store lacks, and return its snapshot with all of them.
+
+    keep: encodes texts and adds their rows.
+    """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.texts.find(hashes) >= 0).all():
         with suppress(StoreError):  # a process that was killed after its last batch leaves its lock
@@ -654,7 +655,10 @@ def _first_numbers(hashes: Hashes) -> Int64:
 
 
 def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of consecutive texts with about `rows` rows together."""
+    """Return (start, stop) of consecutive texts that have about `rows` rows together.
+
+    lengths: int64[texts], rows of each text.
+    """
     ends, blocks, start = np.cumsum(lengths), list[tuple[int, int]](), 0
     while start < len(lengths):
         base = int(ends[start - 1]) if start else 0
@@ -677,7 +681,6 @@ class StoredRows:
 
     @property
     def dimensions(self) -> int:
-        """The number of values of a row; of bytes for RAW."""
         snapshot = self.snapshot
         return snapshot.size if snapshot.ptr is None else snapshot.codec.plain(snapshot.raw[:0]).shape[1]
 
@@ -707,19 +710,18 @@ class StoredRows:
         return self.snapshot.ragged(self.numbers[numbers])
 
     def blocks(self, rows: int) -> Iterator[tuple[int, int, Ragged]]:
-        """Yield (start, stop, rows of texts start..stop-1), about `rows` rows at a time."""
+        """Yield (start, stop, rows of texts start..stop-1), with about `rows` rows each."""
         return ((start, stop, self.rows(start, stop)) for start, stop in spans(self.lengths, rows))
 
     def release(self) -> None:
         self.snapshot.release()
 
     def stored_bytes(self) -> int:
-        """Return the bytes of the rows in the store; equal texts are counted once."""
+        """Return the number of bytes of the rows in the store, equal texts counted once."""
         lengths = self.snapshot.lengths(np.unique(self.numbers))
         return int(lengths.sum() * self.snapshot.raw.shape[1])
 
     def digest(self) -> str:
-        """Return a hash that identifies the texts, in their order."""
         return hashlib.blake2b(self.snapshot.texts.hashes[self.numbers].tobytes(), digest_size=16).hexdigest()
 
     def export(self, folder: Path) -> None:

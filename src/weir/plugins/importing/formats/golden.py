@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -33,6 +34,7 @@ from weir.plugins.importing.contents import (
     is_text,
     kind_of_values,
     names_texts,
+    numbers_rows,
     part_columns,
     refuse_collections,
     roles_of,
@@ -161,13 +163,15 @@ def _records(contents: Contents) -> list[TableRow]:
     if containers:
         members = enumerate(value[containers[0]], 1)
         return [TableRow.of(f"{containers[0]} {n}", one) for n, one in members if isinstance(one, dict)]
-    if value and all(isinstance(one, dict) and _has_role(one, "query") for one in value.values()):
-        rows = []
-        for name, one in value.items():
-            if "query_id" not in one:
-                rows.append(TableRow.of(f"'{name}'", {"query_id": name, **one}))
-                contents.rows[0].fields.take(name)
-                one.track_with(rows[-1].fields)
+    if value and all(isinstance(one, dict) and _has_role(one, "query", "query_id") for one in value.values()):
+        rows = [TableRow.of(f"'{name}'", {"query_id": name, **one}) for name, one in value.items()]
+        texts = of_role([name for row in rows for name in row.fields], "query")
+        numbered = any(numbers_rows("query_id", text, rows) for text in texts)  # as pandas does
+        for row, (name, one) in zip(rows, value.items(), strict=True):
+            if "query_id" not in one and (numbered or _has_role(one, "query_id")):
+                del row.fields["query_id"]
+            contents.rows[0].fields.take(name)
+            one.track_with(row.fields)
         return rows
     return [TableRow.of("the object", value)] if _has_role(value, "query", "query_id") else []
 
@@ -179,6 +183,10 @@ def _has_role(fields: Mapping[str, Any], *roles: str) -> bool:
 
 def _flattened(row: TableRow) -> TableRow:
     fields, groups = Cells(), dict[str, Cells]()
+    for name in row.fields:
+        if fold(name) in field_names().inner and plain_text(dict.get(row.fields, name))[:1] == "{":
+            with suppress(ValueError):  # a text that only begins so
+                row.fields.opened(name)
     for name, value in row.fields.items():
         is_group = isinstance(value, Cells) and fold(name) in field_names().inner
         if is_group and not (value and all(number(one) is not None for one in value.values())):

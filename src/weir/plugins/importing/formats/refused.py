@@ -122,6 +122,12 @@ refuses(
     "give its retrieval events; expected_response is an answer, and no document",
 )
 refuses(
+    "trulens-records",
+    "records of TruLens (get_records_and_feedback), without the documents retrieved",
+    has_columns("record_id", "app_id", "input", "output"),
+    "give its events, rows with record_attributes; its questions alone are read with `columns='query=input'`",
+)
+refuses(
     "nuggets",
     "nuggets, answers or preferences of TREC RAG and TIRA",
     any_of(

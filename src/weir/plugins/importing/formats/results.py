@@ -1,15 +1,28 @@
-"""Readers of results of retrieval tools and search engines: documents returned for each query, with scores."""
+"""Readers of results of retrieval tools, engines and vector stores: documents returned for each query, with scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from weir.files.column_names import field_names, fold
-from weir.plugins.importing.cells import identifier, is_grade, number, plain_text
-from weir.plugins.importing.contents import Contents
+from weir.errors import BadValue
+from weir.files.column_names import field_names, fold, identifier_names
+from weir.plugins.importing.cells import (
+    Cells,
+    each_record,
+    has_value,
+    identifier,
+    is_grade,
+    number,
+    one_of,
+    plain_text,
+)
+from weir.plugins.importing.contents import Contents, TableRow, text_column
 from weir.plugins.importing.formats.engines import document_key, sources
+from weir.plugins.importing.formats.layouts import read_corpus
 from weir.plugins.importing.formats.lines import is_nested, nested_rankings
 from weir.plugins.importing.items import (
     Choices,
@@ -260,3 +273,166 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
         ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
         yield ranking_item(key, docs, where, [number(hit.get("relevance")) for hit in hits])
+
+
+# ----------
+# Responses of vector stores: points with a payload, of which those with scores are a ranking.
+
+
+_LISTS_OF_CHROMA = {"documents": "document", "metadatas": "metadata", "distances": "distance", "uris": "uri"}
+_POINTS = ("result", "points", "matches")
+_PAYLOADS = ("payload", "metadata")
+_MORE = "next_page_offset"
+
+
+def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
+    """Return the points of each query of Chroma's `query`, or all of `get` as one list; [] for other fields.
+
+    Raises BadValue for a list of another length than the identifiers have.
+    """
+    given = {name: dict.get(fields, name) for name in ("ids", *_LISTS_OF_CHROMA)}
+    lists = {name: one for name, one in given.items() if isinstance(one, list)}
+    if "ids" not in lists or len(lists) < 2:
+        return []
+    if not all(isinstance(one, list) for one in lists["ids"]):
+        lists = {name: [one] for name, one in lists.items()}
+    found = []
+    for n, ids in enumerate(lists["ids"]):
+        columns = {name: one[n] if n < len(one) else [] for name, one in lists.items()}
+        if odd := next((name for name, one in columns.items() if len(one or ids) != len(ids)), ""):
+            raise BadValue(f"{len(ids)} ids and {len(columns[odd])} {odd}; expected as many")
+        rows = zip(*(one or [None] * len(ids) for one in columns.values()), strict=True)
+        names = ["id", *(_LISTS_OF_CHROMA[name] for name in columns if name != "ids")]
+        found.append([Cells(zip(names, row, strict=True)) for row in rows])
+    return found
+
+
+def _is_point(one: object, named: bool) -> bool:
+    if not isinstance(one, dict) or not identifier(dict.get(one, "id")):
+        return False
+    return "payload" in one or (named and ("score" in one or isinstance(dict.get(one, "metadata"), dict)))
+
+
+def _point_lists(value: object, named: bool = False) -> list[list[Any]]:
+    """Return the points of each query in a response; [] where there are none.
+
+    named: the response is known by a name around the points.
+    """
+    if isinstance(value, dict):
+        if named and "groups" in value:
+            raise BadValue("groups of points (Qdrant) are no ranking of points; search without groups")
+        name = next((name for name in _POINTS if name in value), "")
+        return _point_lists(dict.get(value, name), True) if name else _chroma(value)
+    if not isinstance(value, list) or not value:
+        return []
+    if all(_is_point(one, named) for one in value):
+        return [value]
+    return [points for one in value for points in _point_lists(one, named)]
+
+
+@dataclass(frozen=True)
+class _Points:
+    query: ItemKey
+    points: list[Any]
+    ranked: bool
+
+
+def _stored(contents: Contents) -> list[_Points]:
+    whole: object = [row.fields for row in contents.rows] if contents.shape == "rows" else contents.value
+    one_list = isinstance(whole, list) and not all(
+        isinstance(one, dict) and not _is_point(one, False) for one in whole
+    )
+    responses: list[tuple[str, Any]] = (
+        [("", whole)] if one_list else [(name, of) for _, name, of in _by_query(contents, "ids", *_POINTS)]
+    )
+    found = []
+    for name, response in responses:
+        lists, fields = _point_lists(response), response if isinstance(response, dict) else {}
+        key = _query_key(name, fields) if len(lists) == 1 else ItemKey()
+        nested = any(isinstance(one, list) for one in dict.get(fields, "ids") or ())
+        for points in lists:
+            scored = any(has_value(dict.get(one, name)) for one in points for name in ("score", "distance"))
+            found.append(_Points(key, points, nested or scored))
+    return found
+
+
+def _identifier_of_points(rows: Sequence[TableRow]) -> str:
+    columns = dict.fromkeys(name for row in rows for name in row.fields)
+    ids = [identifier(dict.get(row.fields, "id")) for row in rows]
+    for name in identifier_names([one for one in columns if one != "id"], "doc"):
+        others = [identifier(dict.get(row.fields, name)) for row in rows]
+        if all(others) and others != ids and len(set(others)) == len(set(zip(ids, others, strict=True))):
+            one_of("doc", ["id", name])
+    return "id"
+
+
+@reader(
+    "vector-store", "what a vector store returned (Chroma, Qdrant, Pinecone)", when("points by id", _stored)
+)
+def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
+    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or distances.
+
+    Scores that rise from each list's first point to its last are distances.
+    """
+    stored, others = _stored(contents), Counter[str]()
+    lists = [
+        [TableRow(f"list {n}", _with_payload(one, others)) for one in of.points]
+        for n, of in enumerate(stored, 1)
+    ]
+    rows = tuple(row for of in lists for row in of)
+    columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
+    whole = replace(contents, shape="rows", value=None, rows=rows, columns=columns)
+    doc = contents.roles.get("doc") or _identifier_of_points(rows)
+    text = "document" if "document" in columns and "text" not in contents.roles else text_column(whole, doc)
+    with_text = tuple(row for row in rows if has_value(dict.get(row.fields, text)))
+    if with_text:
+        roles = {**contents.roles, "doc": doc, "text": text}
+        yield from read_corpus(replace(whole, rows=with_text, roles=roles), choices)
+    elif rows:
+        yield FileRemark(
+            f"no documents, as none of {', '.join(columns)} is a text; `columns='text=NAME'` names it"
+        )
+    records = list(each_record([row.fields for row in contents.rows] or contents.value))
+    for one in records:
+        one.take(*(name for name in ("ids", _MORE, *_LISTS_OF_CHROMA, *_POINTS) if name in one))
+    if (pages := [dict.get(one, _MORE) for one in records if _MORE in one]) and all(map(has_value, pages)):
+        yield FileRemark(f"{_MORE} stands in it: these are the first points of more")
+    ranked = [n for n, of in enumerate(stored) if of.ranked]
+    scores = [[_score_of(one) for one in of.points] for of in stored]
+    numbers = [[one for one in scores[n] if one is not None] for n in ranked]
+    rising = any(of[0] < of[-1] for of in numbers if of) and all(
+        a <= b for of in numbers for a, b in pairwise(of)
+    )
+    if rising:
+        yield FileRemark(
+            "scores rise from the first point to the last, as distances do: kept as their negative"
+        )
+    keys, said = _queries(contents, [("", stored[n].query, [], {}) for n in ranked])
+    yield from said if ranked else ()
+    for key, n in zip(keys, ranked, strict=True):
+        docs = [ItemKey(identifier(row.fields.get(doc))) for row in lists[n]]
+        if ItemKey() in docs:
+            yield Refused(f"list {n + 1}", f"a point without '{doc}'")
+            continue
+        own = [-one if rising and one is not None else one for one in scores[n]]
+        yield ranking_item(key, docs, f"list {n + 1}", own)
+    others.update(name for row in rows for name in row.fields.left())
+    yield from (LeftOut(name, count) for name, count in others.items())
+
+
+def _score_of(point: Cells) -> float | None:
+    far = point.number("distance")
+    return point.number("score") if far is None else -far
+
+
+def _with_payload(point: Cells, others: Counter[str]) -> Cells:
+    """Return the identifier, text and payload of a point as one record; count its other fields."""
+    payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
+    fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
+    for name, value in payload.items():
+        fields[f"payload.{name}" if name in fields else name] = value
+    point.take("score", "distance")
+    others.update(point.left())
+    payload.take(*payload)
+    point.take(*point)
+    return fields

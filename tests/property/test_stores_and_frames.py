@@ -1,0 +1,242 @@
+"""Responses of vector stores and tables as pandas writes them are read whole, whatever shape they come in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.imports import imported, report_of, written
+
+import weir
+from weir.errors import BadValue, LossWarning, WeirError
+from weir.files.layouts import DOCUMENTS, QRELS, QUERIES
+from weir.plugins.importing.merge import made_id
+
+EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def oriented(rows, how, start):
+    """A table as pandas writes it."""
+    columns = list(rows[0])
+    index = [str(n + start) for n in range(len(rows))]
+    cells = [list(row.values()) for row in rows]
+    split = {"columns": columns, "index": [n + start for n in range(len(rows))], "data": cells}
+    return {
+        "split": split,
+        "tight": {**split, "index_names": [None], "column_names": [None]},
+        "columns": {name: dict(zip(index, (row[name] for row in rows), strict=True)) for name in columns},
+        "index": dict(zip(index, rows, strict=True)),
+        "list": {name: [row[name] for row in rows] for name in columns},
+        "table": {"schema": {"pandas_version": "1.4.0"}, "data": rows},
+    }[how]
+
+
+@EASY
+@given(
+    pairs=st.lists(
+        st.tuples(st.sampled_from(["red shoes", "wool socks", "hat"]), st.sampled_from("abcdef")),
+        min_size=1,
+        max_size=7,
+        unique=True,
+    ),
+    values=st.lists(st.sampled_from([0, 1, 2, 3]), min_size=7, max_size=7),
+    notes=st.lists(st.sampled_from(["", "x", "y, z", None]), min_size=7, max_size=7),
+    how=st.sampled_from(["split", "tight", "columns", "index", "list", "table"]),
+    start=st.sampled_from([0, 0, 5]),
+    by_id=st.booleans(),
+)
+def test_every_orientation_of_a_table_is_the_table(pairs, values, notes, how, start, by_id, tmp_path):
+    rows = [
+        {"query_id" if by_id else "query": query, "doc_id": doc, "grade": grade, "note": note}
+        for (query, doc), grade, note in zip(pairs, values, notes, strict=False)
+    ]
+    imported(tmp_path, "rows.json", json.dumps(rows))
+    plain = written(tmp_path / "out")
+    report = imported(tmp_path, "frame.json", json.dumps(oriented(rows, how, start)))
+    known, judged, _ = written(tmp_path / "out")
+    if how == "index" and not by_id and len({query for query, _ in pairs}) == len(pairs):
+        names = {name: made_id(text, "query") for name, text in known.items()}
+        known = {names[name]: text for name, text in known.items()}  # where numbers may name queries, they do
+        judged = {names[name]: row for name, row in judged.items()}
+    assert (known, judged) == plain[:2]
+    said: dict[str, int] = {name: 0 for name in ("note", "index")} | report.files[0]["left_out"]
+    queries = [json.loads(line) for line in _lines(tmp_path / "out" / "queries.jsonl")]
+    kept = [one["metadata"]["note"] for one in queries if "note" in one.get("metadata", {})]
+    given_notes = [note for note in notes[: len(rows)] if note]
+    assert said["note"] or set(kept) == set(given_notes)
+    if start and how in ("split", "tight", "columns"):
+        assert said["index"] or any("index" in one.get("metadata", {}) for one in queries)
+
+
+def _lines(path):
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def test_a_row_of_a_frame_with_other_cells_than_columns_is_refused(tmp_path):
+    table = {
+        "columns": ["query", "doc_id", "grade"],
+        "index": [0, 1],
+        "data": [["a b", "d", 1], ["c d", "e"]],
+    }
+    with pytest.raises(WeirError, match=r"2 cells in row 2 of data; expected 3"):
+        imported(tmp_path, "frame.json", json.dumps(table))
+    table["columns"] = ["query", "query", "grade"]
+    with pytest.raises(WeirError, match=r"two columns named 'query'"):
+        imported(tmp_path, "frame.json", json.dumps(table))
+
+
+@st.composite
+def _answers(draw):
+    """Documents with payload, and for each query its (document, score), the best first."""
+    ids = draw(st.lists(st.sampled_from(["a", "b", "7", "x/y", "5c56-79", "é"]), min_size=1, unique=True))
+    texts = {one: draw(st.sampled_from([None, f"text of {one}", f"  {one}\nmore"])) for one in ids}
+    fields = st.dictionaries(
+        st.sampled_from(["city", "n", "tags", "score", "id"]), st.sampled_from([1, "B", 2.5])
+    )
+    payloads = {one: draw(st.one_of(st.none(), fields)) for one in ids}
+    answers = []
+    for _ in range(draw(st.integers(1, 4))):
+        docs = draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
+        scores = sorted(
+            draw(
+                st.lists(
+                    st.sampled_from([0.1, 0.25, 0.5, 1.5, 3, 12]), min_size=len(docs), max_size=len(docs)
+                )
+            )
+        )
+        answers.append(list(zip(docs, scores, strict=True)))  # distances: the least first
+    return texts, payloads, answers
+
+
+@EASY
+@given(answered=_answers(), with_distances=st.booleans())
+def test_answers_of_chroma_are_rankings_by_distance_and_documents(answered, with_distances, tmp_path):
+    texts, payloads, answers = answered
+    response = {
+        "ids": [[doc for doc, _ in answer] for answer in answers],
+        "documents": [[texts[doc] for doc, _ in answer] for answer in answers],
+        "metadatas": [[payloads[doc] for doc, _ in answer] for answer in answers],
+        "distances": [[far for _, far in answer] for answer in answers] if with_distances else None,
+        "embeddings": None,
+    }
+    report = imported(tmp_path, "chroma.json", json.dumps(response))
+    [run] = written(tmp_path / "out")[2].values()
+    assert list(run) == (["chroma"] if len(answers) == 1 else [str(n) for n in range(1, len(answers) + 1)])
+    for ranking, answer in zip(run.values(), answers, strict=True):
+        given_order = sorted(answer, key=lambda one: one[1]) if with_distances else answer
+        assert set(ranking) == {doc for doc, _ in answer}
+        if with_distances and all(-far == ranking[doc] for doc, far in answer):
+            continue  # the scores are the distances' negatives
+        places = sorted(ranking.values(), reverse=True)
+        assert [ranking[doc] for doc, _ in given_order] == places  # of ties the order is kept
+    _documents_are_whole(tmp_path, {d for answer in answers for d, _ in answer}, texts, payloads, report)
+
+
+@EASY
+@given(answered=_answers(), shape=st.sampled_from(["search", "query", "batch", "list"]), near=st.booleans())
+def test_answers_of_qdrant_are_rankings_whatever_its_scores_are(answered, shape, near, tmp_path):
+    texts, payloads, answers = answered
+    answers = answers if shape == "batch" else answers[:1]
+    points = [
+        [
+            {
+                "id": doc,
+                "version": 3,
+                "score": -far if near else far,
+                "payload": {**(payloads[doc] or {}), **({"text": texts[doc]} if texts[doc] else {})} or None,
+            }
+            for doc, far in answer
+        ]
+        for answer in answers
+    ]
+    result = {"search": points[0], "query": {"points": points[0]}, "batch": points, "list": None}[shape]
+    value = points[0] if shape == "list" else {"result": result, "status": "ok", "time": 0.1}
+    report = imported(tmp_path, "qdrant.json", json.dumps(value))
+    [run] = written(tmp_path / "out")[2].values()
+    for ranking, answer in zip(run.values(), answers, strict=True):
+        scores = [ranking[doc] for doc, _ in answer]
+        assert set(ranking) == {doc for doc, _ in answer}
+        assert scores == sorted(scores, reverse=True)
+    assert report.files[0]["left_out"]["version"] == sum(map(len, answers))
+    _documents_are_whole(tmp_path, {d for answer in answers for d, _ in answer}, texts, payloads, report)
+
+
+def _documents_are_whole(tmp_path, docs, texts, payloads, report):
+    """Each document with a text is written with its payload; fields of the others are told."""
+    corpus = {one["_id"]: one for one in map(json.loads, _lines(tmp_path / "out" / "corpus.jsonl"))}
+    assert {name: one["text"] for name, one in corpus.items()} == {
+        doc: texts[doc].strip() for doc in docs if texts[doc]
+    }
+    for doc in docs:
+        for name, value in (payloads[doc] or {}).items():
+            if doc in corpus:
+                kept = corpus[doc]["metadata"]
+                assert kept.get(f"payload.{name}", kept.get(name)) == value
+            else:
+                assert any(said.rpartition(".")[2] == name for said in report.files[0]["left_out"])
+
+
+def test_two_identifiers_of_a_point_are_asked_about_and_pages_that_go_on_are_told(tmp_path):
+    points = [{"id": n, "payload": {"doc_id": f"D{n}", "text": f"t{n}"}} for n in (1, 2)]
+    with pytest.raises(BadValue, match="doc_id and id could each be the doc"):
+        imported(tmp_path, "scroll.json", json.dumps({"result": {"points": points}}))
+    page = {"result": {"points": points, "next_page_offset": 3}}
+    report = imported(tmp_path, "scroll.json", json.dumps(page), columns={"doc": "doc_id"})
+    assert any("these are the first points of more" in one for one in report.files[0]["notes"])
+    chunks = [{"id": n, "payload": {"doc_id": "D", "text": f"t{n}"}} for n in (1, 2)]
+    imported(tmp_path, "scroll.json", json.dumps({"result": {"points": chunks, "next_page_offset": None}}))
+    assert "these are" not in str(report_of(tmp_path))
+    with pytest.raises(BadValue, match="2 ids and 1 distances"):
+        imported(tmp_path, "c.json", json.dumps({"ids": [["a", "b"]], "distances": [[0.1]]}))
+    with pytest.raises(BadValue, match="search without groups"):
+        imported(tmp_path, "g.json", json.dumps({"result": {"groups": []}}))
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_answers_are_of_the_queries_that_whoever_kept_them_names(lines, tmp_path):
+    points = {
+        "what is x": [{"id": 1, "score": 0.5, "payload": None}],
+        "what is y": [{"id": 2, "score": 0.5, "payload": None}],
+    }
+    rows = [{"query": text, "result": {"points": of}} for text, of in points.items()]
+    by_name = {text: {"result": of} for text, of in points.items()}
+    content = "".join(json.dumps(row) + "\n" for row in rows) if lines else json.dumps(by_name)
+    imported(tmp_path, "kept.jsonl" if lines else "kept.json", content)
+    queries, _, runs = written(tmp_path / "out")
+    named = {queries.get(name, name): row for name, row in runs["kept"].items()}
+    assert named == {"what is x": {"1": 0.5}, "what is y": {"2": 0.5}}
+
+
+def test_groups_of_examples_are_fields_of_the_query_also_as_text(tmp_path):
+    rows = [{"inputs": {"question": f"question {n}?"}, "outputs": {"relevant_ids": [f"d{n}"]}} for n in "ab"]
+    imported(tmp_path, "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    as_objects = written(tmp_path / "out")
+    assert list(as_objects[1].values()) == [{"da": 1}, {"db": 1}]
+    cells = [{name: json.dumps(group) for name, group in row.items()} for row in rows]
+    imported(tmp_path, "examples.json", json.dumps(cells))
+    assert written(tmp_path / "out") == as_objects
+
+
+def test_records_of_trulens_say_how_their_questions_are_read(tmp_path):
+    table = "record_id,app_id,input,output,Groundedness\nr1,a,what is x?,y,1.0\n"
+    with pytest.raises(BadValue, match=r"records of TruLens .* `columns='query=input'`"):
+        imported(tmp_path, "t.csv", table)
+    imported(tmp_path, "t.csv", table, columns="query=input")
+    assert list(written(tmp_path / "out")[0].values()) == ["what is x?"]
+
+
+@pytest.mark.parametrize(
+    "name", ["corpus.csv", "docs.parquet", "queries.csv", "documents.jsonl", "qrels/dev.csv", "qrels/x.json"]
+)
+def test_a_part_of_a_folder_in_a_format_that_it_may_not_have_is_told(name, tmp_path):
+    assert name not in (*DOCUMENTS, *QUERIES, *QRELS)
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    (tmp_path / name).write_text("_id,text\nd,one\n")
+    for other in ("README.md", "qrels/notes.md"):
+        (tmp_path / other).write_text("words")
+    with pytest.warns(LossWarning) as said:
+        weir.load(tmp_path)
+    assert [str(one.message) for one in said] == [f"{tmp_path / name} is not read; weir data import reads it"]
