@@ -35,8 +35,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is text with at least one name of a field; whether documents have the
-    field is not checked."""
+    """Raise BadValue unless `view` is text that names a field; documents need not have the field."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 

@@ -1,1 +1,1 @@
-"""From bytes to values and back: files, archives, downloads, stores."""
+"""Read and write files: rankings, judgments, collections, archives, downloads, stores."""

@@ -1,8 +1,7 @@
-"""Files and folders that appear complete or not at all.
+"""Write files and folders that appear complete or not at all.
 
-Content is written beside the destination, synced to disk and renamed, so that nobody sees half a file, even
-after a crash. The target of a symbolic link is replaced, not the link. Pipes, devices, sockets and standard
-output receive the content once it is complete.
+Content is written beside the destination, synced to disk and renamed. The target of a symbolic link is
+replaced, not the link. Pipes, devices, sockets and standard output receive the content once it is complete.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Within the block, which writes `path`, raise StoreError for errors of the operating system."""
+    """Raise StoreError, naming `path`, for errors of the operating system within the block."""
     try:
         yield
     except OSError as error:
@@ -81,9 +80,7 @@ def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
     `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders
-    are made. After an error `path` is as before.
-
-    Raises StoreError if the file cannot be written.
+    are made. After an error `path` is as before. Raises StoreError if the file cannot be written.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -130,7 +127,8 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether `path` is a pipe, device, socket or standard output, which no file can replace."""
+    """Return True for a pipe, device, socket or standard output, which no file can replace; False for a
+    missing path."""
     if path == STANDARD_OUTPUT:
         return True
     try:
@@ -141,7 +139,7 @@ def is_stream(path: Path) -> bool:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether `path` is `-` or names the file that standard output goes to, such as /dev/stdout."""
+    """Return True if `path` is `-` or names the file that standard output goes to, such as /dev/stdout."""
     if path == STANDARD_OUTPUT:
         return True
     with suppress(OSError, ValueError, AttributeError):  # it may be closed, or a buffer in memory
@@ -181,10 +179,10 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, synced to disk and renamed to `path` when the block succeeds.
+    """Yield a temporary folder, which is synced to disk and renamed to `path` when the block succeeds.
 
-    An older folder is replaced, a link followed; if several processes write it, one result stays. Nothing
-    remains after an error. Raises StoreError if the folder cannot be written, and if `path` is no folder.
+    An older folder is replaced, a link followed. Nothing remains after an error. Raises StoreError if the
+    folder cannot be written, and if `path` is no folder.
     """
     with storing(path):
         target = _target_folder(path)
@@ -203,7 +201,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents if missing, following links."""
+    """Create a folder and its parents if missing, following links; raises StoreError if that fails."""
     with storing(path):
         _target_folder(path).mkdir(parents=True, exist_ok=True)
 
@@ -242,7 +240,8 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Return the path, after removing a link, pipe or device at it; only for files that the user does not name."""
+    """Return the path after removing a link, pipe or device there, so that Weir may write a file of its
+    own; raises StoreError."""
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -250,18 +249,21 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a file atomically."""
+    """Write a file atomically; raises StoreError if it cannot be written.
+
+    durable: sync to disk.
+    """
     with atomic_file(path, durable) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given."""
+    """Write a UTF-8 file atomically, line ends as given; arguments and errors as `write_bytes`."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON."""
+    """Write a value atomically as indented JSON; arguments and errors as `write_bytes`."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 
@@ -277,10 +279,8 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove temporary files that killed processes left beside `path`.
-
-    Files of other machines go after an hour without a write.
-    """
+    """Remove temporary files that killed processes left for `path`; of other machines after an hour
+    without a write."""
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
@@ -291,7 +291,8 @@ def sweep_inside(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Yield a temporary folder of the system, after removing folders of killed processes."""
+    """Yield a temporary folder of the system, removed afterwards; folders of killed processes are removed
+    too."""
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)
     prefix = f"{begins}{_host()}-{os.getpid()}-"

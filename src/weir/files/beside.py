@@ -1,4 +1,4 @@
-"""The file of rules on documents that may stand beside judgments; a plug-in reads it."""
+"""Rules on documents in a file beside judgments, read by a plug-in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules (document-rules.tsv) of their folder, or of its parent if the folder is
-    `qrels`.
+    """Return judgments with the rules in document-rules.tsv of their folder, or of its parent if the folder
+    is `qrels`; unchanged without such a file.
 
     Raises FormatError for two such files and for an invalid one.
     """

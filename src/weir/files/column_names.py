@@ -1,4 +1,4 @@
-"""Column names by which rankings and judgments are recognised."""
+"""Names of columns by which rankings and judgments are recognised."""
 
 from __future__ import annotations
 
@@ -48,14 +48,11 @@ class FieldNames:
     """Names of a last row that sums up the others."""
 
     def every(self, *roles: str) -> frozenset[str]:
-        """Return all names of these roles (query, document and so on), by default of every role."""
+        """Return all names of these roles, such as "query" and "doc"; by default of every role."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
-        """Return the names of these roles that can only mean an identifier, by default of every role.
-
-        These are names of the first tier, and for documents also of the second, such as `sku`.
-        """
+        """Return the names of these roles, by default of all, that can only mean an identifier."""
         return frozenset().union(
             *(tier for role in roles for tier in self.roles[role][: 1 + (role == "doc")])
         )
@@ -63,13 +60,13 @@ class FieldNames:
 
 @lru_cache(4096)
 def fold(name: object) -> str:
-    """Return a name for comparison: without case, blanks, hyphens and underscores."""
+    """Return a name for comparison, without case, blanks, hyphens and underscores."""
     return re.sub(r"[\W_]+", "", str(name).casefold())
 
 
 @cache
 def field_names() -> FieldNames:
-    """Return the names by which files may call each field; the list is read once."""
+    """Return the names by which files may call each field, from column_names.toml, read once."""
     table = read_toml(Path(__file__).with_suffix(".toml"), "names of fields")
 
     def folded(words: Iterable[str]) -> frozenset[str]:
@@ -89,8 +86,6 @@ def field_names() -> FieldNames:
 
 
 def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (column, its name for comparison). A remark in parentheses after a known name, as in `Doc ID (sku)`, is
-    no part of it, unless another column has that name."""
     listed, known = list(columns), field_names().every()
     bare = [fold(re.sub(r"(?<=\S)\s*\([^()]*\)\s*$", "", str(column))) for column in listed]
     return [
@@ -100,9 +95,9 @@ def _called(columns: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def of_role(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns whose names are usual for a role such as "query"; [] for none.
+    """Return the columns with the most usual of their names for a role such as "query"; [] without any.
 
-    Only the most usual names that occur count. PyTerrier's numeric `docid` is ignored beside `docno`.
+    PyTerrier's numeric `docid` is ignored beside `docno`.
     """
     folded = _called(columns)
     if any(name == "docno" for _, name in folded):
@@ -112,15 +107,15 @@ def of_role(columns: Iterable[str], role: str) -> list[str]:
 
 
 def identifier_names(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns that hold identifiers, by name. For each role the most usual name counts: `doc_id`
-    before `sku`."""
+    """Return the columns that hold identifiers, by name; for each role the most usual name counts:
+    `doc_id` before `sku`."""
     listed = list(columns)
     called = dict(_called(listed))
     return [one for role in roles for one in of_role(listed, role) if called[one] in field_names().ids(role)]
 
 
 def usual(columns: Iterable[str], *roles: str) -> list[str]:
-    """Return the columns with a usual name of one of these roles, except PyTerrier's `docid`."""
+    """Return the columns with any usual name of these roles, except PyTerrier's `docid`."""
     known = field_names().every(*roles)
     found = [column for column, name in _called(columns) if name in known]
     return [one for one in found if one != "docid" or "docno" not in map(fold, found)]
@@ -149,7 +144,7 @@ SHEET_HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """The positions of the columns that hold query, document, grade and so on."""
+    """Positions of the columns with query, document, grade and so on."""
 
     separator: str
     names: tuple[str, ...]
@@ -222,17 +217,15 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
 
 
 def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
-    """Return the positions of the query and document columns of labels; None if either is missing.
-
-    Raises FormatError for an ambiguous column.
-    """
+    """Return the positions of the query and document columns; None if either is missing. Raises
+    FormatError for an ambiguous one."""
     if not (_have(columns, "query_id", "query") and _have(columns, "doc")):
         return None
     return _chosen(columns, "query", path), _chosen(columns, "document", path)
 
 
 def is_label(column: str) -> bool | None:
-    """Return True if a column's name means labels, False if it means something else, None if it does not tell."""
+    """Return True if a column's name means labels, False if it means something else, None if unknown."""
     name = fold(column)
     if name in field_names().labels[True] | field_names().every("grade", "score"):
         return True
@@ -240,7 +233,7 @@ def is_label(column: str) -> bool | None:
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:
-    """Return whether the first line of a table is a header: it has no number and at least one usual name."""
+    """Return True if the first line of a table is a header: no cell is a number, and one has a usual name."""
     for cell in cells:
         with suppress(ValueError):
             float(cell)
@@ -249,7 +242,7 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
 
 
 def is_named(columns: Sequence[str]) -> bool:
-    """Return True if a cell is a column's most usual name, so that the line must be a header."""
+    """Return True if a cell is the most usual name of a column, so that the line must be a header."""
     return any(
         name in field_names().ids(role)
         for role in ("query_id", "query", "doc", "grade", "score")
@@ -267,20 +260,21 @@ def has_ranks(columns: Sequence[str]) -> bool:
 
 
 def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the rank column of a run; None if missing, ambiguous, or for judgments."""
+    """Return the position of a run's rank column; None if missing, ambiguous, or for judgments."""
     found = of_role(columns, "rank") if kind == "run" else []
     return list(columns).index(found[0]) if len(found) == 1 else None
 
 
 def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
-    """Return (position, kind) of columns that name a row's collection or, in a run, its system."""
+    """Return (position, "system" or "collection") of columns that name a row's collection or, in a run,
+    its system."""
     parts = field_names().parts
     of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
 
 
 def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
-    """Return the position of the origin column of judgments; None if missing or for a run."""
+    """Return the position of the judgments' origin column; None if missing or for a run."""
     folded = [fold(column) for column in columns]
     return folded.index(ORIGIN) if kind == "qrels" and ORIGIN in folded else None
 
@@ -290,7 +284,7 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of a table's columns that are not read for judgments ("qrels") or for a run ("run").
+    """Warn (LossWarning) of the columns of a table that reading judgments ("qrels") or a run ("run") ignores.
 
     Raises FormatError for a missing or ambiguous column, and for judgments with ranks.
     """
@@ -311,7 +305,7 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
 
 
 def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> None:
-    """Warn (LossWarning) of columns that are not read; a column without a name is not mentioned.
+    """Warn (LossWarning) of columns that are not read; nameless ones are not mentioned.
 
     sheet: the table is a judging sheet, whose texts are not mentioned.
     """
@@ -322,12 +316,12 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return True if a table begins with the columns of a judging sheet."""
+    """Return True if the first three columns are those of a judging sheet."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:
-    """Return "run" or "qrels" by the names of columns. Raises FormatError for neither."""
+    """Return "run" or "qrels" by the names of columns; raises FormatError for neither."""
     judged = _have(columns, "grade") or sorted(map(fold, columns)) == sorted(map(fold, BEIR_HEAD))
     kind: Kind = "qrels" if judged else "run"
     three_columns(columns, kind, path)

@@ -1,4 +1,4 @@
-"""A collection's documents in memory-mapped column files."""
+"""Keep a collection's documents in memory-mapped column files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class ColumnHash:
-    """The SHA-256 hash of the bytes and offsets of a text column; it does not depend on how batches are cut."""
+    """The SHA-256 hash of a text column's bytes and offsets, whatever its batches."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -78,7 +78,7 @@ class ColumnHash:
         return whole.digest()
 
     def append(self, texts: Strings) -> tuple[bytes, bytes]:
-        """Add texts; return their bytes and end offsets as they are stored in column files."""
+        """Add texts; return (their bytes, their end offsets) as column files store them."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
@@ -93,7 +93,7 @@ class ColumnHash:
 
 
 class ColumnWriter:
-    """Writes a text column batch by batch, and hashes it."""
+    """Writes a text column in batches, and hashes it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._paths = tuple(folder / file for file in _column_files(name))
@@ -102,7 +102,7 @@ class ColumnWriter:
         self.hash = ColumnHash()
 
     def append(self, texts: Strings) -> None:
-        """Write some texts."""
+        """Write a batch of texts."""
         for file, part in zip((self._data, self._offsets), self.hash.append(texts), strict=True):
             file.write(part)
 
@@ -120,7 +120,7 @@ class ColumnWriter:
 
 @dataclass(eq=False)
 class CheckedFile:
-    """A memory-mapped file: `need` verifies bytes by checksum, once, and is called before they are read."""
+    """A memory-mapped file whose bytes are verified by checksum, once, before they are read (`need`)."""
 
     path: Path
     checksum: Checksum
@@ -169,7 +169,8 @@ class CheckedFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredStrings:
-    """A StringColumn in two memory-mapped files. Reading raises StoreError for damage that cannot be repaired."""
+    """A StringColumn in two memory-mapped files. Reading raises StoreError for damage that cannot be
+    repaired."""
 
     data: CheckedFile
     offsets: CheckedFile
@@ -200,7 +201,6 @@ class StoredStrings:
         return Strings(self.data.raw, ptr)
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """Return a copy of the strings with these numbers; reads only the blocks that hold them."""
         at = np.asarray(codes, np.int64)
         at = np.where(at < 0, at + len(self), at)
         if len(at) and not 0 <= at.min() <= at.max() < len(self):
@@ -252,7 +252,7 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumn:
-    """The metadata of documents as JSON, with the folder in which columns of its fields are stored."""
+    """The metadata of documents as JSON, and the folder that stores columns of its fields."""
 
     column: StringColumn | None
     """A JSON object for each document, "" for none; None if no document has any."""
@@ -263,14 +263,14 @@ class MetadataColumn:
 
     @property
     def identity(self) -> str:
-        """Hash of the checksums of all files, which identifies the metadata."""
+        """Hash that identifies the metadata; "" if there is none in a store."""
         if not isinstance(self.column, StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield the fields of all documents in batches."""
+        """Yield batches of all documents' fields, each {name: (values, True if from a list)}."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -280,7 +280,8 @@ class MetadataColumn:
 
 @dataclass(frozen=True, eq=False)
 class StoredFields:
-    """The fields of a stored corpus. Reading a field raises StoreError if its files cannot be written."""
+    """The metadata fields of a stored corpus, read on demand; raises StoreError if a field's files cannot
+    be written."""
 
     opened: Callable[[], MetadataColumn]
     """Opens the metadata when a field is first asked for."""
@@ -418,7 +419,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """A collection's documents in a store opened for reading, with facts about the file they come from."""
+    """An opened store of a collection's documents, with facts about their file."""
 
     path: Path
     """Path of the store; of the documents' file if they are in memory."""
@@ -432,17 +433,15 @@ class CorpusStore:
 
 
 def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
-    """Return the documents of a file, through its store.
+    """Return the documents of a file, read through its store; raises as `open_store`.
 
     beside: put the store next to the file if possible.
-
-    Raises FormatError for a file that is no collection.
     """
     return open_store(part, beside).corpus
 
 
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
-    """Return the opened store of a documents file; it is built if it is missing or the file has changed.
+    """Return the store of a documents file, built if it is missing or the file has changed.
 
     beside: see `open_corpus`.
     read_only: write nothing; without a store, hold the documents in memory.
@@ -460,10 +459,8 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint that a documents file has now, without writing anything.
-
-    Raises FormatError for a file that is no collection.
-    """
+    """Return the fingerprint of a documents file as it is now, without writing; raises FormatError for a
+    file that is no collection."""
     hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
@@ -547,7 +544,7 @@ def _unmendable(what: object, part: CollectionPart) -> StoreError:
 
 
 def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
-    """Return the paths at which a file's store may lie, the preferred first.
+    """Return the paths at which the store of a file may lie, the preferred first.
 
     beside: next to the file, if possible.
     """
@@ -561,7 +558,8 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 
 def fingerprint_of(store: Path) -> str:
-    """Return the fingerprint of a store, computed from its columns; raises StoreError."""
+    """Return a store's fingerprint, computed from its columns; raises StoreError for damage or another
+    version."""
     opened = _opened_store(store, None)
     if opened is None:
         raise StoreError(f"{store} is of another version")
@@ -706,7 +704,6 @@ def _index(
 
 
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
-    """Rebuild, with the same bytes, a store that was found damaged while in use."""
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
     if not _is_up_to_date(place, about, part, read_only=True):

@@ -1,4 +1,4 @@
-"""The join of judgments and rankings that are dicts in memory, without numbering documents."""
+"""Join judgments and rankings given as dicts, without numbering documents."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class _Unusual(Exception):
 # compared only for ties.
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """The judgments of an earlier call with a copy of their grades, since the caller may change the dicts."""
-
     rows: Rows
     grades: NDArray[Any]
     cuts: list[int]
@@ -59,7 +57,6 @@ class _Given:
     __hash__ = object.__hash__
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return {query: {document: grade}}; a query changed since is {"": NaN}, which equals nothing."""
         grades = (self.grades[a:b].tolist() for a, b in pairwise(self.cuts))
         return {
             str(query): {str(d): g for d, g in row.items()}
@@ -121,11 +118,6 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
 
 
 def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float64, key: Float64) -> Judged:
-    """Return the join of sound judgments and rankings.
-
-    number: grades in the order of `judgments`.
-    score, key: scores in the order of `rankings`; negated, ascending within a query.
-    """
     ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
     with np.errstate(over="ignore"):
@@ -186,7 +178,6 @@ def _located(judgments: Rows, number: NDArray[Any], rankings: Rows, score: Float
 
 
 def _looked_up(judgments: Rows, answers: list[Row], count: int) -> tuple[Int64, Float64]:
-    """Return the judgments, of `count`, whose documents were returned, and minus the score of each."""
     scores = (
         map(answer.get, row, repeat(math.nan))
         for answer, row in zip(answers, judgments.values(), strict=True)
@@ -197,7 +188,6 @@ def _looked_up(judgments: Rows, answers: list[Row], count: int) -> tuple[Int64, 
 
 
 def _of_judged_queries(judgments: Rows, rankings: Rows, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the value of each judged query, from those in the order of `rankings`; 0 if it has no ranking."""
     if not values.any():
         return np.zeros(len(judgments), values.dtype)
     of_query = dict(zip(rankings, values.tolist(), strict=True))

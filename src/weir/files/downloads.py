@@ -1,4 +1,4 @@
-"""Untrusted downloads: files over HTTP, zip archives, data sets of the Hugging Face hub."""
+"""Fetch untrusted files over HTTP, unpack zip archives, and list data sets of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _REASON = 300  # characters of the fault of an address
 
 @dataclass(frozen=True)
 class Address:
-    """The URL of a file to download, with the token that its host needs."""
+    """The URL of a file to download, with the token for its host."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -148,7 +148,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits after which Weir gives up on a server."""
+    """Limits of time and size for a download."""
 
     timeout: float = 30.0
     """Seconds without any byte."""
@@ -222,10 +222,10 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file from the first address that provides it. An existing file stays if its checksum is right,
-    or if none is given.
+    """Fetch a file from the first address that provides it; an existing file with the right checksum stays.
 
-    checksum: expected hash, in a form of `checksum_of`. A file with another checksum is removed.
+    checksum: expected hash, in a form of `checksum_of`; None keeps any existing file. A file with another
+        checksum is removed.
     size: bytes expected. None for at most `Patience.most`. An address that sends more counts as failed.
     patience: limits of time and size, and when to try again.
 
@@ -254,15 +254,13 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return a length in bytes as a server declares it; None unless it is a plausible positive integer."""
+    """Return a length in bytes that a server declares; None unless it is a plausible positive integer."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """Return the hash of a file in the form of `like`: "md5:...", "sha256:..." or "git:..." (a git blob).
-
-    like: a hash of that form. Raises BadValue for another form.
-    """
+    """Return a file's hash in the form of `like`, such as "md5:...", "sha256:..." or "git:..." (a git
+    blob); raises BadValue for another form."""
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
         raise BadValue(f"the checksum '{like}' is neither md5:..., sha256:... nor git:...")
@@ -421,7 +419,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file in one revision of a repository on the Hub, with its size and hash."""
+    """A file of a revision of a Hugging Face repository, with its size and hash."""
 
     path: str
     bytes: int | None
@@ -442,7 +440,7 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Return the commit and the files of a branch, tag or commit on the Hugging Face hub.
+    """Return the commit and files of a branch, tag or commit of a Hugging Face data set.
 
     Raises DownloadError if offline, unknown, inaccessible, or unreadable.
     """
@@ -478,7 +476,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Return the download address of a file of a commit."""
+    """Return the download address of a file at a commit of a Hugging Face data set."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 

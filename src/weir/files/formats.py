@@ -140,19 +140,20 @@ NUGGETS = ("nuggets", "nugget_bank")
 
 
 def named_format(path: Path) -> Format | None:
-    """Return the format that a file's name implies, None for another name."""
+    """Return the format that a file's name implies; None for another name."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a pipe, which can be read only once."""
+    """Return a file's first bytes, decompressed; b"" for a pipe, which can be read only once."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
-    """Return the format of an existing file, by its name, else by its first bytes.
+    """Return the format of an existing file, by its name, else its first bytes; raises FormatError if it is
+    unreadable or unknown.
 
-    Raises FormatError if it cannot be read or has an unknown format.
+    head: the first bytes, if already read.
     """
     head = head_of(path) if head is None else head
     return replace(_recognised(path, kind, head), head=head)
@@ -203,7 +204,7 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is an object with nuggets; False if it cannot be read."""
+    """Return True if a file's first line is a JSON object with nuggets; False if it cannot be read."""
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -238,6 +239,7 @@ def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
     """Return the first line of a text table, split at its separator.
 
     tabs: the separator is the tab; otherwise the line decides.
+    head: the file's first bytes, if already read.
 
     Raises FormatError if lines end in carriage returns without line feeds.
     """
@@ -259,13 +261,13 @@ def _carriage_return(path: object, line: int) -> FormatError:
 
 
 def named_separator(line: str) -> str:
-    """Return the separator that a first line such as `sep=;` declares for Excel, "" for none."""
+    """Return the separator that a first line such as `sep=;` declares for Excel; "" without one."""
     named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
     return named[1] if named else ""
 
 
 def csv_separator(line: str) -> str:
-    """Return the separator of a CSV with this first line."""
+    """Return the separator, a comma, semicolon or tab, of a CSV with this first line."""
     # A semicolon if it separates usual names or there is no comma, a tab if there is neither, else a comma.
     if "\t" in line and "," not in line and SEMICOLON not in line:
         return "\t"
@@ -279,7 +281,7 @@ def _head(path: Path, form: Format) -> TableHead | None:
 
 
 def cells_of(line: str, separator: str) -> list[str]:
-    """Return the cells of a line. If its quoting is invalid, it is split at every separator."""
+    """Return the cells of a line, which is split at every separator if its quoting is invalid."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
@@ -297,7 +299,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file, [] for a format without columns."""
+    """Return the column names of a file; [] for a format without columns."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -369,7 +371,7 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a file in a format with rows; its blocks raise FormatError for an invalid line.
+    """Return the rows of a file, to be read in blocks, which raise FormatError for an invalid line.
 
     Raises FormatError if a query has rows of several systems.
     """
@@ -417,8 +419,6 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
 def _separated_blocks(
     path: Path, kind: Kind, layout: ColumnLayout, block: int, how: ReadOptions
 ) -> Iterator[RankingBlock]:
-    """Return the blocks of a table as text, of `block` bytes each."""
-
     def place_of_row(row: int) -> str:
         lines = (line for line, cells in _table_records(path, layout.separator) if cells)
         return f", line {next(itertools.islice(lines, row, None))}"
@@ -440,7 +440,6 @@ def _separated_blocks(
 
 
 def _trec_run_blocks(path: Path, block: int, how: ReadOptions) -> Iterator[RankingBlock]:
-    """Yield the blocks of a TREC run, of `block` bytes each, and warn of remarks at its end."""
     line_ends, remarked = list[bytes](), list[bool]()
 
     def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
@@ -480,7 +479,7 @@ def _rows_by_part(
 
 
 def say_remarks(path: object, count: int) -> None:
-    """Warn (LossWarning) of lines that begin with # and are not read."""
+    """Warn (LossWarning) of `count` lines that begin with # and are not read; do nothing for 0."""
     if count:
         lines = counted(count, "line that begins", "lines that begin")
         warnings.warn(LossWarning(f"{path}: not read: {lines} with #"), stacklevel=user_level())
@@ -557,12 +556,12 @@ _ONLY_RANKS = "3 columns without names are imported by weir data import --as run
 
 
 def columns_of(line: str) -> list[str]:
-    """Return the columns of a line in TREC format."""
+    """Return the columns of a TREC line, split at ASCII white space."""
     return re.findall(f"[^{BLANKS}]+", line)
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why these columns are no row of a TREC run; "" if they are a valid row."""
+    """Return why these columns are no row of a TREC run; "" if they are a valid row."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -602,11 +601,6 @@ def _not_a_result(path: Path, text: str, bad_score: bool, line: int) -> FormatEr
 
 
 def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
-    """Return the rows of TREC judgments, or of tab-separated ones without header, from a whole file.
-
-    In two columns each document gets grade 1, with a RankingWarning. Raises FormatError for another number of
-    columns, an empty one, an invalid grade, and ranks in place of grades or documents.
-    """
     path, line, at = buffer.path, "", 0  # the first line that is neither blank nor a comment
     while at < stop and (not line or line.startswith("#")):
         end = buffer.text.find(b"\n", at)
@@ -660,7 +654,6 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def _counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return 0, 1, 2 ... for the rows of each query, and the largest number of rows of a query."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -675,7 +668,6 @@ def _refuse_ranks_as_grades(path: Path, rows: ParsedRows) -> None:
 
 
 def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
-    """Raise FormatError if the second column, which varies, holds the documents, and the third ranks or Q0."""
     steps, most = _counting_up(rows)
     if most >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
         documents = ranks_in(buf, rows.start, rows.length)
@@ -690,14 +682,15 @@ def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
 
 
 def second_column(values: Iterable[str]) -> str:
-    """Return what the second column of TREC judgments holds besides 0 and Q0; "" if its values are all alike."""
+    """Return a description of the second column of TREC judgments if its values other than 0 and Q0
+    differ; "" otherwise."""
     several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
     shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
     return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
 
 
 def bad_grade(where: str, text: str) -> FormatError:
-    """Return the error for a grade that is no number in range."""
+    """Return a FormatError for a grade that is no number within ±16384."""
     expected = f"a number within ±{LARGEST}"
     if not math.isnan(parse_slowly(text.encode("utf-8", "surrogatepass"))):
         expected += "; scale the grades first"
@@ -764,11 +757,6 @@ _QUOTING = 'quotation marks around whole cells, those inside doubled, as in "say
 
 
 def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (last line number, cells) of each record below the header; no cells for an empty line, nor for one of
-    separators alone, as spreadsheets write empty rows.
-
-    Raises FormatError for damage.
-    """
     number, last = 0, ""  # the line that was read last: it ends at "\n", or at "\r" within a cell
     record = list[str]()  # its lines
 
@@ -824,7 +812,8 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row of a table, with points for decimal commas; see `decimal_points`."""
+    """Yield (line number, cells) of each row of a table below its header, with points for decimal commas
+    (`decimal_points`)."""
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
 
@@ -838,11 +827,13 @@ def decimal_points(
     """Yield records with decimal commas in columns of numbers replaced by points.
 
     columns: positions of the numbers.
-    separator: the mark between cells; a point is decimal but between semicolons, where it may group thousands.
+    separator: the mark between cells; a point is decimal but between semicolons, where it may group
+        thousands.
     remedy: the end of each message.
 
-    Steps raise FormatError for a column with commas and points; the last step also for numbers such as 1,234, whose
-    mark may group thousands, beside whole numbers and, but between semicolons, without any other fraction.
+    Steps raise FormatError for a column with commas and points; the last step also for numbers such as 1,234,
+    whose mark may group thousands, beside whole numbers and, but between semicolons, without any other
+    fraction.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

@@ -1,4 +1,4 @@
-"""Rankings and judgments from frames, dicts and lists, and checks that the two belong together."""
+"""Read rankings and judgments from frames, dicts, lists and paths, and check that they belong together."""
 
 from __future__ import annotations
 
@@ -118,13 +118,12 @@ def _places(values: Sequence[object]) -> NDArray[np.float64]:
 
 
 def qrels_from(value: object) -> Qrels:
-    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
+    """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a
+    path.
 
     Judgments have any form that `Qrels.of` takes. A frame needs columns for query, document and grade under
-    usual names (relevance, label ...) and may have `origin`; a path may have any format.
-
-    Raises BadValue for other values, missing or ambiguous columns and grades that are not finite, FormatError
-    for a bad file.
+    usual names (relevance, label ...) and may have `origin`; a path may have any format. Raises BadValue for
+    other values, missing or ambiguous columns and grades that are not finite, FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -152,7 +151,7 @@ def qrels_from(value: object) -> Qrels:
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     """Return a run joined with judgments, without holding a whole file or large frame in memory.
 
-    value: a run in any form that `run_from` takes; raises its errors.
+    value: a run in any form that `run_from` takes; errors are the same.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -166,7 +165,8 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a small frame; None for other values and repeated documents.
+    """Return {query: {document: number}} of a frame of under 20,000 rows; None for other values, ranks,
+    origins and repeated documents.
 
     Raises BadValue for missing or ambiguous columns.
     """
@@ -187,7 +187,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Return True if a dict has columns by name, False if it has rankings or judgments by query."""
+    """Return True for a dict of columns by name, False for rankings or judgments by query."""
     return frame_columns(value) is not None
 
 
@@ -371,7 +371,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue for {name: ranking} passed as judgments; one ranking alone is not refused here."""
+    """Raise BadValue for {name: ranking} passed as judgments; a single ranking passes."""
     if isinstance(qrels, Mapping) and any(
         isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):

@@ -1,4 +1,4 @@
-"""The report of an import, which is written beside its files and names all that was not imported."""
+"""Read the report that an import writes beside its files, with all that it left out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for each part of its files that an import left out, if `paths` are of an import.
-
-    paths: files of imported folders, such as queries.jsonl and qrels/test.tsv.
-    """
+    """Yield a sentence for each part that an import left out, if these files, such as queries.jsonl, come
+    from an import."""
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -35,7 +33,8 @@ def import_losses(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence that names what was left out of a file's sound rows, from its record in `REPORT`."""
+    """Yield a sentence on what was left out of a file's valid rows, from its record in `REPORT`; nothing
+    if all was read."""
     if cells := record.get("left_out"):
         some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:_SHOWN])
         more = sum(list(cells.values())[_SHOWN:])
@@ -43,6 +42,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of the parts that an import left out, if it wrote the file `path`."""
+    """Warn (LossWarning) of the parts that an import left out, if `path` is a file of an import."""
     for sentence in import_losses([path]):
         warnings.warn(LossWarning(sentence), stacklevel=user_level())

@@ -1,4 +1,4 @@
-"""Integrity of stored bytes: checksums, sealed records, array files."""
+"""Verify stored bytes: checksums, sealed records, array files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weir.files.json_record import read_json
 
 
 def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...] = (-1,)) -> NDArray[Any]:
-    """Return the array of a .npy file, memory-mapped, read-only and contiguous, never of Python objects.
+    """Return the array of a .npy file, memory-mapped, read-only and contiguous.
 
     dtype: None for any numbers.
     shape: -1 for any length.
@@ -48,7 +48,7 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -82,7 +82,7 @@ class Checksum:
 
     @staticmethod
     def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
-        """Return the checksum that `to_json` wrote; raises StoreError for anything else."""
+        """Return the checksum in a value that `to_json` made; raises StoreError for anything else."""
         try:
             text, size = str(value["crc32"]), int(value["bytes"])
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
@@ -99,10 +99,10 @@ class Checksum:
         return {"bytes": self.bytes, "crc32": "".join(f"{block:08x}" for block in self.blocks)}
 
     def verify(self, path: Path, start: int = 0, stop: int | None = None) -> None:
-        """Raise StoreError unless the file's length and its blocks from byte `start` to `stop` (None: end)
-        are unchanged.
+        """Raise StoreError if the file's length or its blocks from byte `start` to `stop` (None: end) have
+        changed.
 
-        Blocks already verified are read again only if size, time or inode of the file change.
+        Verified blocks are read again only if size, time or inode of the file change.
         """
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         try:
@@ -141,7 +141,7 @@ def checksums_of(folder: Path) -> dict[str, Checksum]:
 
 
 def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whatever JSON holds
-    """Return {file: checksum} from a JSON object; raises StoreError for anything else."""
+    """Return {file: checksum} from parsed JSON; raises StoreError for anything else."""
     if not isinstance(value, dict):
         raise StoreError(f"checksums are {str(value)[:80]!r}; expected an object of files")
     if odd := next((name for name in value if "\0" in name), None):
@@ -150,7 +150,7 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
 
 
 def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
-    """Raise StoreError for a file that differs, and for a name or link that leads out of the folder."""
+    """Raise StoreError for a missing or changed file, and for a name or link that leads out of the folder."""
     root = folder.resolve()
     for name, checksum in files.items():
         if not (folder / name).resolve().is_relative_to(root):
@@ -165,7 +165,7 @@ SEAL, FILES = "seal", "files"
 
 
 def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) -> None:
-    """Write facts with their checksum, atomically."""
+    """Write facts as JSON with a checksum, atomically."""
     write_json(path, {**facts, SEAL: _checksum(facts)}, durable)
 
 
@@ -185,13 +185,13 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write the record `name` into an otherwise complete folder: facts, and checksums of all its files."""
+    """Write the record `name` into a complete folder: facts, and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 
 
 def open_folder(folder: Path, name: str) -> dict[str, Any]:
-    """Return the record that `seal_folder` wrote; raises StoreError unless every file is unchanged."""
+    """Return the record that `seal_folder` wrote; raises StoreError if a file is missing or changed."""
     facts = read_sealed(folder / name)
     facts[FILES] = checksums_read(facts.get(FILES))
     verify_files(folder, facts[FILES])

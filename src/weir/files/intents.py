@@ -1,4 +1,4 @@
-"""Files of judgments for each intent of a query, and nugget banks."""
+"""Read and write judgments for each intent of a query, and nugget banks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,6 @@ _EXPECTED = 'such as {"qid": "q1", "nuggets": [{"text": "...", "importance": "vi
 
 
 def _read_nuggets(path: Path) -> IntentQrels:
-    """Return the judgments of a nugget bank: each nugget is an intent, and the documents that support it are
-    relevant.
-
-    Each line is a query with nuggets or, as nuggetizer writes, a document (`docid`) with assigned nuggets
-    (support 1, partial_support 0.5, not_support 0). A nugget has a text, an importance (vital by default, or
-    okay) and optional `documents`, a list or {document: grade}. Raises FormatError for other lines,
-    contradictions, nuggets assigned to answers, and a file without documents.
-    """
     weights: dict[tuple[str, str], float] = {}
     default: dict[tuple[str, str], float] = {}
     grades: dict[tuple[str, str, str], float] = {}
@@ -144,11 +136,12 @@ _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 
 
 def read_intents(path: str | os.PathLike[str]) -> IntentQrels:
-    """Return judgments of intents in TREC's columns `query intent document grade`, or from a nugget bank
-    (JSON lines).
+    """Return judgments of intents from TREC's columns `query intent document grade`, or a nugget bank (JSON
+    lines).
 
-    Empty lines, lines that start with `#` and repetitions are skipped. Raises FormatError for another number
-    of columns, a grade that is no number within ±16384, and contradicting grades.
+    Empty lines, lines that start with `#` and repetitions are skipped. A nugget bank has on each line a query
+    with nuggets or a document with assigned nuggets (support 1, partial_support 0.5, not_support 0). Raises
+    FormatError for other lines, a grade that is no number within ±16384, and contradicting grades.
     """
     path = path_of(path)
     if holds_nuggets(path):
@@ -199,10 +192,8 @@ WRITE_INTENTS.register(_write_intents)
 
 
 def intents_from(value: object) -> IntentQrels:
-    """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path.
-
-    Raises BadValue for anything else.
-    """
+    """Return judgments of intents from IntentQrels, {query: {intent: {document: grade}}} or a path; raises
+    BadValue for anything else."""
     if isinstance(value, IntentQrels):
         return value
     if isinstance(value, Mapping):

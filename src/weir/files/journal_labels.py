@@ -1,4 +1,4 @@
-"""People's labels in a journal, the SQLite file that `weir open --judge` writes."""
+"""Read people's labels from a journal, the SQLite file that `weir open --judge` writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file is a journal of judgments (SQLite) of `weir open`, by its first bytes."""
+    """Return True if a file's first bytes are those of a journal of judgments.
+
+    head: the first bytes, if already read.
+    """
     if head is None:
         head = first_bytes(path, 128) if path.is_file() else b""
     return JOURNAL_HEAD.match(head) is not None
@@ -29,7 +32,7 @@ def read_journal(path: Path) -> Qrels:
     """Return one judgment for each pair that people graded, with origins.
 
     If judges differ, a later decision counts, else the most frequent grade, of equally frequent ones the
-    lowest; a RankingWarning says how many pairs are undecided. Raises FormatError for a damaged file and
+    lowest; a RankingWarning gives the number of undecided pairs. Raises FormatError for a damaged file and
     without judgments.
     """
     qrels, contested = settled_judgments(path)
@@ -43,10 +46,8 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return the judgments of `read_journal`, and the number of pairs on which judges differ without a decision.
-
-    Raises as `read_journal`.
-    """
+    """Return (judgments as `read_journal`, number of pairs on which judges differ without a decision);
+    raises as it."""
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
@@ -67,9 +68,10 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 
 
 def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
-    """Return (query, first, second, outcome) of each comparison of two systems; raises FormatError for a damaged file.
+    """Return (query, first, second, outcome) of each comparison of two systems, outcome 1 if the first is
+    preferred, -1 if the second, 0 if neither.
 
-    The outcome is 1 if the first is preferred, -1 if the second is, 0 if neither.
+    Raises FormatError for a damaged file.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
     rows = _rows(path, sql, "rankings")

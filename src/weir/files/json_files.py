@@ -1,4 +1,4 @@
-"""JSON lines, and JSON objects or pickles of rankings and judgments."""
+"""Read JSON lines, and JSON objects or pickles of rankings and judgments."""
 
 from __future__ import annotations
 
@@ -94,9 +94,11 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
-    """Return the JSON objects of complete lines without blank ones; raises FormatError for any other line.
+    """Return the JSON objects of complete lines, blank ones skipped.
 
-    Raises FormatError also for a repeated name in an object.
+    first: number of the first line.
+
+    Raises FormatError for a line that is no object, and for a repeated name in an object.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -140,7 +142,8 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
 
 
 def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook for the JSON parser that makes a dict, or raises `refuse(name)` if a name repeats."""
+    """Return a hook for Python's JSON parser that makes a dict, or raises `refuse(name)` for a repeated
+    name."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -175,10 +178,7 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of all JSON lines of a stream in blocks.
-
-    Steps raise FormatError for a line that is no object, and for a repeated name in an object.
-    """
+    """Yield the objects of a stream's JSON lines, in blocks; steps raise as `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -195,12 +195,12 @@ def _json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each row; raises FormatError for a line that is no object."""
+    """Yield (line number, object) of each JSON line; steps raise FormatError for a line that is no object."""
     return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
-    """A compiled reader of JSON lines with only texts under `_id`, `title` and `text`; needs numba."""
+    """A compiled reader of JSON lines that have only texts under `_id`, `title` and `text`; needs numba."""
 
     def __init__(self) -> None:
         self._kernel = read_plain_documents
@@ -208,7 +208,7 @@ class PlainReader:
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """Return ids, titles and texts of complete lines; None for a block that needs the general parser."""
+        """Return (ids, titles, texts) of complete lines; None for a block that needs the general parser."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -243,12 +243,14 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the first object, {} for an empty file. Raises FormatError for a line that is no object."""
+    """Return the object on the first JSON line; {} for an empty file. Raises FormatError for a line that
+    is no object."""
     return next((row for _, row in json_rows(path)), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """Yield the rows of a file in blocks; the names in the first object decide which value is what.
+    """Yield the rows of rankings or judgments in JSON lines, in blocks; the first object's names decide which
+    value is which.
 
     Steps raise FormatError for a missing name, an invalid identifier, and a number that is not finite.
     """
@@ -300,9 +302,6 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
 
 
 def _further_fields(path: Path, columns: list[str], records: Records, kind: Kind) -> list[str]:
-    """Return the fields of these rows that are not among `columns`, the fields known so far; raises FormatError for a
-    field that would change which columns are read.
-    """
     known, further = set(columns), dict[str, None]()
     for i, row in enumerate(records.rows):
         if row.keys() <= known:
@@ -339,7 +338,7 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origin of each judgment (who or what made it); None if the first object has no such field."""
+    """Return the origin of each judgment in JSON lines; None if the first object has no such field."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
@@ -357,17 +356,15 @@ _EXPECTED = 'an object {"query": {"document": number}}'
 
 
 def is_birco_set(value: object) -> bool:
-    """Return True for a BIRCO test set: a dict of texts of queries and documents, and grades."""
+    """Return True for a test set of BIRCO: a dict of queries, documents and grades."""
     if not isinstance(value, Mapping) or set(value) != _TEST_SET:
         return False
     return all(isinstance(part, Mapping) for part in value.values())
 
 
 def kind_of_pickle(path: Path) -> Kind | None:
-    """Return "qrels" for a test set of BIRCO, "run" for lists of documents, else None.
-
-    Raises FormatError for a pickle that cannot be read as plain data.
-    """
+    """Return "qrels" for a test set of BIRCO, "run" for lists of documents, else None; raises FormatError
+    for a pickle that is no plain data."""
     value = read_pickle(path)
     if is_birco_set(value):
         return "qrels"
@@ -476,7 +473,7 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """JSON with more than plain names and numbers, which the general parser must read."""
+    """Raised for JSON with more than plain names and numbers, which the general parser must read."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:

@@ -1,4 +1,4 @@
-"""Untrusted JSON records: their size is checked before they are parsed whole."""
+"""Parse untrusted JSON records after checking that memory holds them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ def require_held(name: object, values: int, size: int, remedy: str = "") -> None
 
 
 def json_fault(error: Exception) -> str:
-    """Return the reason why a text is no JSON, without terms of Python's parser."""
+    """Return why a text is no JSON, without terms of Python's parser."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
 def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value in a JSON file; `expected` ends the message for a file that is none.
+    """Return the value in a JSON file.
+
+    expected: end of the message about invalid JSON.
 
     Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the
     value, OSError if missing.
@@ -47,7 +49,9 @@ def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  
 
 
 def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value of JSON bytes, named `name` in messages, which say what was `expected`.
+    """Return the value of JSON bytes.
+
+    name, expected: the source, and the expectation, in messages.
 
     Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
     """
@@ -65,10 +69,8 @@ def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  
 
 
 def whole_number(digits: str) -> int:
-    """Return a whole number from its digits.
-
-    Raises ValueError for more than NUMBER_DIGITS digits, whose conversion would take minutes.
-    """
+    """Return a whole number from its digits; raises ValueError for more than NUMBER_DIGITS, which would
+    take minutes."""
     if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)

@@ -1,4 +1,4 @@
-"""Labels by people and models, from tables of any tool."""
+"""Read labels by people and models from tables of any tool."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The cells of a file of labels, with the columns that may hold grades."""
+    """A table of labels: its cells, and the columns that may hold grades."""
 
     path: Path
     names: tuple[str, ...]
@@ -141,9 +141,9 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}; a pair may have labels of several origins. {} without origins.
+        """Return {origin: labels}; {} without origins.
 
-        Raises FormatError for an unreadable cell, and a pair with two labels of one origin.
+        Raises FormatError for an unreadable cell, and a pair with two different labels of one origin.
         """
         if self.origin is None:
             return {}
@@ -164,7 +164,7 @@ class LabelTable:
         return value if abs(value) <= LARGEST else None  # also of NaN
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        """Warn (LossWarning) of columns other than these, the query, the document and the origin."""
+        """Warn (LossWarning) of columns other than these raters, query, document and origin."""
         read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
@@ -261,8 +261,8 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
     A table (CSV, TSV, JSON) has columns for query, document and label under usual names; FILE#COLUMN chooses
     the label column, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty
-    cells are skipped. Raises FormatError for anything else, a pair with two labels, and a folder without
-    labels.
+    cells are skipped. Raises FormatError for anything else, a pair with two different labels, and a folder
+    without labels.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -292,7 +292,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """The texts that a file of labels has beside its identifiers."""
+    """Texts that a file of labels has beside identifiers."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""
@@ -300,8 +300,8 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; {} for other values and without columns of
-    texts."""
+    """Return the texts of queries and documents in a file of labels; empty for other values and without
+    columns of texts."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
@@ -333,11 +333,12 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are the judges of a journal, else the values of a column of origins, else the columns of labels, else the
-    file itself.
+    Raters are the judges of a journal, else the values of a column of origins, else the columns of labels,
+    else the file itself.
+
     words: grades of labels in words.
 
-    Raises FormatError for a file without labels, or a pair with two labels by one rater.
+    Raises FormatError for a file without labels, or a pair with two different labels by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):
@@ -356,16 +357,13 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them.
-
-    Raises BadValue for other values.
-    """
+    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them; raises
+    BadValue for other values."""
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a rater: the label column, else the name of the folder, or of the file without its
-    endings."""
+    """Return the name of a rater: the label column, else the folder's name, or the file's without endings."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -373,10 +371,8 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return BINARY_WORDS with added grades from texts such as "partly relevant=1".
-
-    Raises BadValue for a text without a number after its last "=".
-    """
+    """Return BINARY_WORDS with grades added from texts such as "partly relevant=1"; raises BadValue for a
+    text without a number after its last "="."""
     if not texts:
         return BINARY_WORDS
     words = dict(BINARY_WORDS)

@@ -1,4 +1,4 @@
-"""Where the files of a collection lie on disk."""
+"""Find the files of a collection on disk."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """A file of a collection: on disk, or a member of a zip."""
+    """A file of a collection, on disk or a member of a zip."""
 
     path: Path
     member: str | None = None
@@ -61,10 +61,8 @@ class CollectionPart:
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the file's unpacked bytes.
-
-        Raises FormatError if it is missing, no file, or in a damaged zip.
-        """
+        """Return a stream of the file's unpacked bytes; raises FormatError if it is missing, no file, or
+        in a damaged zip."""
         try:
             check_regular(self.path)
             if self.member:
@@ -87,7 +85,7 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """The parts of a collection found under `root`; a missing one is None."""
+    """The files of a collection found under `root`; a missing one is None."""
 
     root: Path
     documents: CollectionPart | None
@@ -104,23 +102,24 @@ class CollectionLayout:
     """How the error for missing documents describes them."""
 
     def need_documents(self) -> CollectionPart:
-        """Return the documents' file. Raises FormatError if missing."""
+        """Return the documents' file; raises FormatError if missing."""
         if self.documents is None and self.documents_expected:
             raise FormatError(self.root, "no documents", self.documents_expected)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
-        """Return the queries' file. Raises FormatError if missing."""
+        """Return the queries' file; raises FormatError if missing."""
         return _needed(self.queries, self.root, "queries", QUERIES)
 
     def need_qrels(self, split: str) -> CollectionPart:
-        """Return the judgments of a split. Raises FormatError if missing."""
+        """Return the file of a split's judgments; raises FormatError if missing."""
         if self.qrels and split not in self.qrels:
             raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", f"the split '{split}'")
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else `test`, else the only one; raises FormatError if there are several."""
+        """Return the declared split, else "test", else the only one; raises FormatError if there are
+        several."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -172,7 +171,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """Return the relative paths of collections within a folder, sorted."""
+    """Return the relative paths of the collections within a folder, sorted."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -253,7 +252,7 @@ def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """Return the error for a folder or zip of several collections, which says how to choose one."""
+    """Return a FormatError for a folder or zip of several collections, which says how to choose one."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
@@ -266,7 +265,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file ignored beside another, and for each part of files that an import left out."""
+    """Yield a sentence for each file ignored beside another, and for each part that an import left out."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
     kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)

@@ -1,4 +1,4 @@
-"""Locks and leases: exclusion between processes, on one machine or several."""
+"""Locks and leases, by which processes exclude each other, on one machine or several."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases; names are paths with / between parts."""
+    """A store of leases, which are small objects; their names are paths with / between parts."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new object; return False if the name exists."""
+        """Write a new object, and return True; return False if the name exists."""
 
     def renew(self, name: str, data: bytes) -> None:
         """Write the object of a lease again, which shows that its owner still runs."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object, None if missing."""
+        """Return the bytes of an object; None if missing."""
 
     def age(self, name: str) -> float | None:
         """Return the seconds since an object was written, by the store's clock; None if missing."""
@@ -51,12 +51,12 @@ class LeaseStore(Protocol):
         """Return the names of the objects in a folder."""
 
     def delete(self, name: str) -> None:
-        """Delete an object; do nothing if there is none."""
+        """Delete an object, if it exists."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that holds a lease, so that others can name it."""
+    """The process that holds a lease."""
 
     host: str
     machine: str
@@ -71,12 +71,12 @@ class Owner:
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
     def to_bytes(self) -> bytes:
-        """Return the bytes that a lease of this owner contains."""
+        """Return the owner as JSON bytes, the content of its lease."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner recorded in a lease; an unknown owner if the data is incomplete."""
+        """Return the owner recorded in a lease; an unknown one for None or incomplete data."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -105,8 +105,8 @@ Rule = Callable[[Owner | None], bool | None]
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
     """Try once to acquire a lease; return its number, or None if another process holds it.
 
-    rule: called with the owner of the latest lease, None without one; it returns whether the lease may be
-        taken, None to let its age decide.
+    rule: called with the owner of the latest lease, None without one; returns whether the lease may be taken,
+        None to let its age decide.
     """
     numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
@@ -122,7 +122,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Within the block, renew a lease regularly. At the end, delete it and earlier leases."""
+    """Renew a lease regularly within the block, then delete it and earlier leases."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -145,7 +145,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire a lease, hold it during the block, and release it.
+    """Acquire a lease, waiting if necessary, hold it during the block, and release it.
 
     waiting: called once with the owner if another process holds the lease.
     """
@@ -270,7 +270,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the files of a lock left by a killed process; a held lock stays; raises StoreError."""
+    """Remove the files of a lock that a killed process left; a held lock stays. Raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass
@@ -297,7 +297,6 @@ def _kernel_lock(path: Path) -> tuple[IO[bytes], bool | None]:
 
 
 def _opened(path: Path, flags: int) -> int:
-    """Open a file, and make its folder as often as other processes remove it meanwhile."""
     for left in reversed(range(VANISHED_TIMES)):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

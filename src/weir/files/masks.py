@@ -1,4 +1,4 @@
-"""Secrets masked in texts from other programs."""
+"""Mask secrets in texts from other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """Return the data with a secret masked in every form in which a server may repeat it."""
+    """Return the data with a secret masked in every form in which a server may repeat it; unchanged for a
+    very short secret."""
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.

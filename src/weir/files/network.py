@@ -1,4 +1,5 @@
-"""The network client, on urllib3: one connection for each thread, and a time limit for every exchange."""
+"""Exchange HTTP messages through urllib3: one connection for each thread, and a time limit for every
+exchange."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _WATCH_SECONDS = 0.1
 
 
 class NotSentError(Exception):
-    """The connection failed before the request was sent."""
+    """Raised if the connection failed before the request was sent."""
 
     def __init__(self, reason: OSError | HTTPException) -> None:
         super().__init__(str(reason))
@@ -48,7 +49,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds that Retry-After asks for, as a number or a date (RFC 9110); 0 without a valid
+    """Return the seconds that a Retry-After header, a number or date (RFC 9110), asks for; 0 without a valid
     value.
 
     now: seconds since 1970.
@@ -67,7 +68,7 @@ def seconds_before(
     """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled
     each time.
 
-    longest: upper bound, unless the server asks for more.
+    longest: upper bound, unless the server asks for more (`asked`).
     chance: random number in [0, 1), which spreads clients by up to a half either way.
     """
     return max(asked, min(longest, pause * 2.0 ** (attempt - 2) * (0.5 + chance)))
@@ -75,7 +76,7 @@ def seconds_before(
 
 @dataclass(eq=False)
 class KeptConnection:
-    """A connection that stays open between exchanges; it follows no redirects and repeats no request."""
+    """A connection that stays open between exchanges; follows no redirects and repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -103,7 +104,7 @@ class KeptConnection:
         """Yield the response to a request once its headers are there; the block reads the body, which is not
         decompressed.
 
-        silence: seconds without any byte.
+        silence: most seconds without any byte.
         whole: seconds from the first byte sent to the end of the block; `extend` grants more.
 
         Raises NotSentError if the request was not sent, TimeoutError for either limit, OSError or
@@ -142,14 +143,14 @@ class KeptConnection:
             self._ends, self._response = math.inf, None
 
     def extend(self, seconds: float) -> None:
-        """Let the current exchange last for this many seconds from now."""
+        """Let the current exchange last this many seconds from now."""
         self._ends = time.monotonic() + seconds
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
             self._watcher.start()
 
     def close(self) -> None:
-        """Close the connection; a current exchange in another thread then fails."""
+        """Close the connection; an exchange in another thread then fails."""
         self._closed.set()
         if self._ends != math.inf:
             self._shut_down()

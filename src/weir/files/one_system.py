@@ -1,4 +1,5 @@
-"""Refusal, in every format, of a query with rows of several systems or collections, which would be scored as one."""
+"""Refuse, in every format, a query with rows of several systems or collections, which would be scored as
+one."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ def refuse_several_systems(
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
     rows: function that returns all rows at each call.
-    remedy: for the message, the expectation and the next step.
-    what: a system's kind in the message, such as the name of a column of collections.
+    remedy: the expectation and the next step, for the message.
+    what: a word for a system in the message, such as the name of a column of collections.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -1,4 +1,4 @@
-"""Tables of passages and their documents."""
+"""Read tables of passages and their documents."""
 
 from __future__ import annotations
 

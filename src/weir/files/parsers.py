@@ -1,4 +1,4 @@
-"""Parsers of rankings and judgments, block by block, by compiled code or numpy."""
+"""Parse rankings and judgments in blocks, by compiled code or numpy."""
 
 from __future__ import annotations
 
@@ -57,10 +57,11 @@ COMPARED_TEXTS = 1 << 15
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
-    """Return (number of each text by first appearance, position of the first text with each number), int64[n]
-    and int64.
+    """Return (number of each text by first appearance, position of the first text with each number), int64
+    each.
 
     start, length: text i is data[start[i] : start[i] + length[i]].
+    hashes: of the texts.
     """
     n = len(start)
     if n == 0:
@@ -95,14 +96,14 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
 
 
 def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
-    """Return the number of each string by first appearance, int64[n], and the distinct strings."""
+    """Return (number of each string by first appearance, int64[n]; the distinct strings)."""
     start, length = strings.ptr[:-1], strings.lengths()
     codes, first = distinct(strings.data, start, length, hash_strings(strings.data, start, length))
     return codes, strings.take(first)
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return True for each text that differs from the one before, bool[n]; the first is True."""
+    """Return True for each text that differs from the one before, bool[n]; True for the first."""
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
     longest = int(length.max(initial=0))
@@ -143,7 +144,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared for look-up. Without `ids` nothing is found and every code is -1."""
+    """Identifiers with fixed numbers, prepared for look-up; without `ids` nothing is found."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -155,7 +156,8 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return identifiers with empty lookup tables, which engines fill when needed; nothing is found for None."""
+        """Return identifiers with an empty lookup table, which engines fill when needed; nothing is found
+        for None."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -185,7 +187,7 @@ class Parser:
 
 
 class LongIdentifierError(Exception):
-    """An identifier is too long: `size` bytes, at offset `at` in the block."""
+    """Raised for an identifier that is too long: `size` bytes, at offset `at` in the block."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
@@ -199,7 +201,7 @@ def _refuse_long(start: Int64, length: Int64) -> None:
 
 
 class QuotedCellError(Exception):
-    """A row needs the general parser, such as a quoted cell with separators, line ends or quotation marks in it."""
+    """Raised for a row that needs the general parser, such as a quoted cell with separators in it."""
 
 
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
@@ -225,7 +227,7 @@ _LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9
 
 
 def parse_slowly(text: bytes) -> float:
-    """Return the value of one number; NaN unless it is a finite decimal number."""
+    """Return the value of a decimal number; NaN for other text and beyond a double's range."""
     if NUMBER.fullmatch(text) is None:
         return np.nan
     value = float(text)
@@ -233,10 +235,8 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return numbers from the texts buf[start[i] : start[i] + length[i]], float64[n], rounded as by float().
-
-    Also returns the positions of texts that are no finite number.
-    """
+    """Return (numbers of the texts buf[start[i] : start[i] + length[i]], float64[n], rounded as by
+    float(); positions of texts that are no finite number, int64)."""
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
         if digit.max(initial=0) < 10:
@@ -310,7 +310,7 @@ def _parse_plain(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def number_texts(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
-    """Return each number as Python's repr."""
+    """Return each number as Python's repr writes it."""
     if numbers.dtype != np.float64 or find_spec("orjson") is None:
         return [repr(number) for number in numbers.tolist()]
     import orjson
@@ -334,7 +334,7 @@ _KIND[_END] = 2
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Offsets of the cells of each line."""
+    """Offsets of the cells of each line in a buffer."""
 
     start: Int64
     """int64[rows, columns]; missing last columns have start = end."""
@@ -347,7 +347,8 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
     """Return the cells of the lines of buf[:stop], split at blanks and tabs, without blank lines and
     comments.
 
-    remarks: also accept more columns in a row of a TREC run; they are ignored.
+    fewest, most: numbers of columns that a line may have.
+    remarks: accept and ignore more columns in a row of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -388,7 +389,7 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the lines of buf[:stop] split at a separator into `cells` cells, possibly empty.
+    """Return the lines of buf[:stop], each split at a separator into `cells` cells, possibly empty.
 
     exact: keep white space, strip quotation marks, skip empty lines; otherwise strip white space, skip blank
         lines and comments.
@@ -439,7 +440,7 @@ def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks in TREC lines, float64[n], found after the document column.
+    """Return the ranks in TREC lines, which follow the document column, float64[n]; NaN for other text.
 
     start, length: int64[n], place of each document's identifier.
     """
@@ -474,10 +475,8 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows from the columns of query, document and number (1 if there is no third).
-
-    Raises LongIdentifierError.
-    """
+    """Return rows from the columns of query, document and number (1 if there is no third); raises
+    LongIdentifierError."""
     starts = np.ascontiguousarray(table.start.T[list(columns)])
     (query, doc, *number), (query_length, doc_length, *number_length) = (
         starts,
@@ -535,7 +534,7 @@ _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
-    """Return the engine with this name; "auto" is the fastest installed one for `size` bytes.
+    """Return the parser with this name; "auto" is the faster installed one for `size` bytes.
 
     Raises BadValue for an unknown name, MissingExtra for "numba" if not installed.
     """
@@ -551,17 +550,17 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Return arrays for a compiled scan of up to `room` rows; untouched pages take no memory."""
+    """Return uninitialised arrays for a compiled scan of up to `room` rows."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return (rows of a scan, index of the first row without a finite score or -1).
+    """Return (rows of a compiled scan, index of the first row without a finite score or -1); raises
+    LongIdentifierError.
 
-    n, segments, slows: how many rows, segments and slowly parsed scores there are. Raises
-        LongIdentifierError.
+    n, segments, slows: numbers of rows, segments and scores still to be parsed.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -629,7 +628,7 @@ NUMBA_PARSER = Parser("numba", 4 << 20, _scan_compiled, _rank_compiled, _hash_co
 
 @dataclass(frozen=True, eq=False)
 class RankingBlock:
-    """Rows of complete rankings, and the bytes they point to."""
+    """Rows of complete rankings, and the buffer that holds their identifiers."""
 
     buf: Bytes
     rows: ParsedRows
@@ -652,7 +651,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """A run or judgments to be read in blocks of rows."""
+    """A run or judgments, to be read in blocks of rows."""
 
     name: object
     """Name for messages."""
@@ -666,9 +665,10 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield blocks of a text file; a block is only valid until the next is asked for.
+    """Yield blocks of a text file; a block is valid until the next is asked for.
 
     scan: parses complete lines in the first bytes of a buffer.
+    header: lines to skip.
 
     Steps raise FormatError for a too long identifier, and the errors of `scan`.
     """
@@ -745,7 +745,7 @@ class TableChunk:
         return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score, rank)
 
     def split(self) -> tuple[TableChunk, TableChunk]:
-        """Return (all segments but the last, the last segment), a segment being the rows of one query."""
+        """Return (rows of all queries but the last, rows of the last query)."""
         cut, last = int(self.first[-1]), len(self.first) - 1
         docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
         before, after = (None, None) if self.rank is None else (self.rank[:cut], self.rank[cut:])
@@ -758,7 +758,7 @@ class TableChunk:
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """Return these rows as a RankingBlock, with identifiers hashed by `engine`.
 
-        place: function that returns where a row, numbered from 0, stands in the file, for messages.
+        place: returns, for messages, where a row, numbered from 0, is in the file.
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -772,7 +772,7 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield a table's rows as blocks of whole rankings; a single block if `whole`."""
+    """Yield a table's rows as blocks of whole rankings; as a single block if `whole`."""
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS
     for chunk in chunks:

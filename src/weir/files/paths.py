@@ -1,4 +1,4 @@
-"""The meaning of the paths that users give."""
+"""Interpret the paths that users give."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def path_of(given: str | os.PathLike[str]) -> Path:
-    """Return the path, with ~/ expanded; `./-` is a file, `-` alone a standard stream.
+    """Return the path, with ~/ expanded; `./-` is a file, `-` a standard stream.
 
     Raises BadValue for an empty name, FormatError for a NUL character.
     """
@@ -34,12 +34,12 @@ def refuse_empty(name: object) -> None:
 
 
 def is_address(place: str | Path) -> bool:
-    """Return True if a place is a URL of a store, not a folder."""
+    """Return True for the URL of a store, such as s3://..., rather than a folder."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (path, name) of a path such as cqadupstack#android; the name is "" if there is none."""
+    """Return (folder, "android") for a path such as cqadupstack#android; (path, "") for any other."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset

@@ -1,4 +1,4 @@
-"""Single rankings of a run file that Weir wrote, without reading the whole file."""
+"""Read single rankings of a run file that Weir wrote, without reading the whole file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A TREC file as `write_run` writes it, with a query's lines together; a ranking is read when it is asked for.
+    """A TREC file as `write_run` writes it, a query's lines together, of which single rankings are read.
 
-    Its methods raise FormatError for a file that cannot be read, or of another form.
+    Methods raise FormatError for a file that cannot be read, or of another form.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class RankingFile:
     """Bytes that the file has as long as nobody changes it; None if that is not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, of all if k is None; () without a ranking."""
+        """Return (document, score) of a query's first k documents, of all for None; () without a ranking."""
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:
@@ -48,7 +48,7 @@ class RankingFile:
             return tuple(self._answers(file, query, k, place, stop))
 
     def top(self, k: int) -> Run:
-        """Return the first k documents of every ranking."""
+        """Return the run of the first k documents of every ranking."""
         names, starts = self.places
         with self._opened() as file:
             ends = zip(names, pairwise(starts.tolist()), strict=True)
@@ -56,10 +56,8 @@ class RankingFile:
 
     @cached_property
     def places(self) -> tuple[Ids, Int64]:
-        """(queries with a ranking, in file order; offsets of their first lines and of the end, int64[queries + 1]).
-
-        A few lines of each ranking are read, once.
-        """
+        """(queries with a ranking, in file order; offsets of their first lines and of the end,
+        int64[queries + 1])."""
         with self._opened() as file:
             if not self.path.stat().st_size:
                 return Ids.of([]), np.zeros(1, np.int64)
@@ -79,7 +77,6 @@ class RankingFile:
             raise FormatError(self.path, error.strerror or str(error), EXPECTED) from None
 
     def _sought(self, file: BinaryIO, query: str) -> int | None:
-        """Return the offset of a query's first line; None if the query has none or the file has another order."""
         wanted = self.expected.get(query, -1)
         low, high = 0, self.path.stat().st_size
         while wanted >= 0 and low < high:
@@ -113,8 +110,6 @@ class RankingFile:
 
 
 def _line_from(file: BinaryIO, place: int) -> tuple[int, bytes]:
-    """Return (offset, line) of the first line that begins at `place` or later; an empty line at the end of
-    the file."""
     file.seek(max(0, place - 1))
     skipped = len(file.readline()) - 1 if place else 0
     return place + max(0, skipped), file.readline()

@@ -1,4 +1,4 @@
-"""Documents, queries and judgments of a collection, in BEIR's layout."""
+"""Read and write documents, queries and judgments in BEIR's layout."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PLAIN = {"_id", "title", "text"}
 
 @dataclass(frozen=True)
 class Batch:
-    """Some consecutive documents or queries of a file."""
+    """Consecutive documents or queries of a file."""
 
     ids: Strings
     titles: Strings
@@ -62,7 +62,7 @@ class Batch:
 def read_documents(part: CollectionPart, roles: tuple[str, ...] = ("text",)) -> Iterator[Batch]:
     """Yield the documents of a file in batches, duplicates included.
 
-    roles: of the field that holds the text where none is called so; the first with a usual name counts.
+    roles: roles of the field that holds the text if none has that name; the first with a usual name counts.
 
     Steps raise FormatError for an invalid line and for a file without documents.
     """
@@ -103,7 +103,7 @@ def _from_json(source: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) -
 def read_queries(part: CollectionPart) -> Queries:
     """Return all queries of a file, with their metadata.
 
-    Raises FormatError for an invalid line, a repeated id, and metadata of the wrong kind.
+    Raises FormatError for an invalid line, a repeated id, no text at all, and metadata of the wrong kind.
     """
     batches = list(read_documents(part, ("text", "query")))
     if sum(batch.null_texts for batch in batches) == sum(map(len, batches)):
@@ -126,7 +126,7 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return the error for a repeated id, with both line numbers, after reading the file again."""
+    """Return a FormatError for a repeated id, with both line numbers, after reading the file again."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
@@ -147,7 +147,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Yield a stream of a collection's file; raises FormatError, also while it is read, if its compression is
+    """Yield a stream of a collection's file; raises FormatError, also in the block, if its compression is
     damaged."""
     try:
         with unquoted(part.path, part.within), part.open() as stream:
@@ -205,13 +205,6 @@ def _id_key(keys: tuple[str, ...], part: CollectionPart | None = None) -> str:
 
 @lru_cache(256)
 def _text_key(keys: tuple[str, ...], roles: tuple[str, ...], part: CollectionPart | None = None) -> str:
-    """Return the key that holds the text, such as "contents", in records without the key `text`; "" if there
-    is none.
-
-    roles: the first with a usual name among the keys counts.
-
-    Raises FormatError for several such keys.
-    """
     found = next((found for role in roles if (found := of_role(keys, role))), [])
     if len(found) > 1:
         several = " and ".join(sorted(found))
@@ -310,10 +303,9 @@ def _is_header(cells: list[bytes]) -> bool:
 
 
 def read_judgments(part: CollectionPart) -> Qrels:
-    """Return the judgments in a file, on disk or in a zip, of any format (docs/formats.md).
+    """Return the judgments in a collection's file of any format (docs/formats.md).
 
-    Raises FormatError for a line that is none of its format, a grade that is no number, and a pair with two
-    different grades.
+    Raises FormatError for an invalid line, a grade that is no number, and a pair with two different grades.
     """
     if part.member is None:
         if part.path.exists():

@@ -1,4 +1,4 @@
-"""Rankings and judgments from files, and their join while they are read."""
+"""Read rankings and judgments from files, and join them while they are read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class RankingPart:
-    """The complete rankings of some queries of a file, in result order."""
+    """Complete rankings of some queries of a file, in result order."""
 
     query: Int64
     """int64[q] codes."""
@@ -70,7 +70,7 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """Numbers given to the queries and documents of a file."""
+    """The numbers given to a file's queries and documents."""
 
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""
@@ -86,7 +86,8 @@ class IdentifierNumbers:
     """Documents and queries that are judged ones but for the composition of letters."""
 
     def query_codes(self, segments: Strings) -> Int64:
-        """Return the code of each segment's query, int64[segments]: its place in `queries`, beyond them for others.
+        """Return the number of each segment's query, int64[segments]: its place in `queries`, larger numbers
+        for others.
 
         segments: query identifiers, one for each stretch of a query's rows.
         """
@@ -107,13 +108,14 @@ class IdentifierNumbers:
         return codes[which]
 
     def query(self, code: int) -> str:
-        """Return the identifier of a query code."""
+        """Return the identifier of a query number."""
         if self.queries is not None and code < len(self.queries):
             return self.queries[code]
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return a code for the document of each row, int32[rows]; each block gives its documents new codes."""
+        """Return a number for the document of each row, int32[rows]; each block gives its documents new
+        numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -158,13 +160,6 @@ def _read_parts(
     ties: Ties = "trec",
     engine: EngineName = "auto",
 ) -> tuple[list[T], IdentifierNumbers]:
-    """Return (results of `step` on each part of a source, the numbers given to identifiers).
-
-    queries, docs: identifiers with fixed codes; None numbers them by appearance.
-
-    Holds one block in memory, or the whole file if its queries are interleaved. Raises FormatError for an
-    invalid line, BadRanking for a repeated document.
-    """
     parser = choose_engine(engine, source.size)
     how = ReadOptions(parser)
     forms, others = (composed_otherwise(ids) if ids is not None else Ids.of([]) for ids in (docs, queries))
@@ -239,15 +234,15 @@ def _say_alike(name: object, alike: set[str]) -> None:
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
-    """Raise FormatError if ranks and scores are exchanged."""
+    """Raise FormatError if the columns of ranks and scores are certainly exchanged."""
     if order.swapped():
         found = "scores in the place of ranks, and ranks in the place of scores"
         raise FormatError(name, found, "the rank before the score: query Q0 document rank score tag")
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Return sentences that rows were probably meant in another order than by score, after warning of it
-    (RankingWarning).
+    """Warn (RankingWarning) and return sentences if rows were probably meant in another order than by score;
+    () otherwise.
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -269,7 +264,8 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
 def judgments_of(source: Source) -> tuple[Qrels, int]:
     """Return (judgments of a source, number of rows that repeat an earlier row).
 
-    Raises FormatError for an invalid row, and a pair with two grades.
+    Raises FormatError for an invalid row, and a pair with two grades. Warns (LossWarning) of a column that is
+    not read.
     """
     how = ReadOptions(choose_engine("auto", source.size), whole=True)
     try:
@@ -313,12 +309,12 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
 
 
 def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return a run from a file: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle, plain, `.gz` or `.zst`
-    (docs/formats.md).
+    """Return a run from a file: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle, plain, `.gz` or `.zst`.
 
-    Its name or first bytes decide the format. TREC lines are `query Q0 document rank score [tag]`; the rank
-    is ignored, lines that start with `#` are comments. JSON and pickles are {query: {document: score}} or
-    lists in rank order. Tables need columns for query, document and score under usual names.
+    Its name or first bytes decide the format (docs/formats.md). TREC lines are `query Q0 document rank score
+    [tag]`; the rank is ignored, lines that start with `#` are comments. JSON and pickles are {query:
+    {document: score}} or lists in rank order. Tables need columns for query, document and score under usual
+    names.
 
     ties: "trec", or "trec9" to compare scores as 32-bit floats.
     engine: "numpy", "numba", or "auto" for the faster installed one; results are equal.
@@ -337,13 +333,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows.
-
-    ties: "trec", or "trec9" to compare scores as 32-bit floats.
-    engine: "numpy", "numba", or "auto" for the faster installed one.
-
-    Raises FormatError for an invalid line, BadRanking for a repeated document in a ranking.
-    """
+    """Return the run in a source of rows; other arguments and errors as for `read_run`."""
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -354,11 +344,12 @@ def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = 
 def read_run_against(
     path: str | os.PathLike[str], queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> tuple[Run, int]:
-    """Return (rankings of these queries, number of other queries in the file), with little memory.
+    """Return (rankings of these queries, number of other queries in the file), in little memory.
 
     docs: identifiers that number the documents; others keep their rank and have code -1.
-    ties, engine: see `read_run`. Reads any format but JSON. Raises FormatError for an invalid line,
-        BadRanking for a repeated document.
+    ties, engine: see `read_run`.
+
+    Reads any format but JSON. Raises as `read_run`.
     """
     path = path_of(path)
     source = file_source(path, format_of(path, "run"), "run")
@@ -401,9 +392,9 @@ def _nested_run(path: Path, ties: Ties) -> Run:
 def join_run_file(
     path: str | os.PathLike[str], qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
 ) -> Judged:
-    """Return a run file joined with judgments, with a few megabytes of memory except for JSON.
+    """Return a run file joined with judgments, in a few megabytes of memory except for JSON.
 
-    Equals `Judged.of(read_run(path), qrels)`. Other arguments and errors as for `read_run`.
+    Equals `Judged.of(read_run(path), qrels)`; other arguments and errors as for `read_run`.
     """
     path = path_of(path)
     if qrels.beside is not None:  # its rules may name documents that nobody judged
@@ -421,17 +412,15 @@ def join_run_file(
 
 
 def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
-    """Warn (RankingWarning) of identifiers of a run that are judged ones but for how their letters are composed."""
+    """Warn (RankingWarning) of identifiers of a run that differ from judged ones only in Unicode
+    composition."""
     found = ((composed_otherwise(qrels.docs), run.docs), (composed_otherwise(qrels.queries), run.queries))
     _say_alike(name, {one for forms, own in found for one in forms.tolist() if own.codes([one])[0] >= 0})
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return the rankings of a source of rows joined with judgments.
-
-    Other arguments as for `read_run`. Raises FormatError for an invalid line, BadRanking for a repeated
-    document.
-    """
+    """Return the rankings in a source of rows joined with judgments; other arguments and errors as for
+    `read_run`."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -495,11 +484,9 @@ READ_QRELS.register(read_qrels)
 
 
 def read_qrels_counted(path: str | os.PathLike[str], head: bytes | None = None) -> tuple[Qrels, int]:
-    """Return (judgments of a file in any format, number of repeated lines).
+    """Return (judgments of a file in any format, number of repeated lines); raises as `read_qrels`.
 
     head: the file's first bytes, if already read.
-
-    Raises FormatError for an invalid line, and a pair with two grades.
     """
     path = path_of(path)
     qrels, repeated = _qrels_alone(path, head_of(path) if head is None else head)
@@ -532,14 +519,16 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return the name of a run file without its endings; for run.trec or run.json of a result, its folder's name."""
+    """Return the name of a run file without endings; for run.trec or run.json of a result, its folder's
+    name."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
 
 
 def judgments_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a collection from the path of its judgments, as `weir run` names its folder.
+    """Return the name of the collection that a path of judgments implies, by which `weir run` names its
+    folder.
 
     `dl19/qrels/test.tsv` gives dl19, and another split dl19:dev. Any other path gives its last part.
     """
@@ -553,10 +542,10 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return (TREC run with only the best row of each repeated document, number of rows dropped).
+    """Return (run with only the best row of each repeated document, number of rows dropped), also of a TREC
+    file that `read_run` refuses for repetitions.
 
-    For inspecting answers of language models, since `read_run` refuses repetitions. Raises FormatError for an
-    invalid line, BadRanking for scores that are no numbers.
+    Raises FormatError for an invalid line, BadRanking for another fault.
     """
     path = path_of(path)
     try:

@@ -1,4 +1,4 @@
-"""Files of scores by query: JSON lines, one JSON value, or a baseline for gates."""
+"""Read and write scores by query: JSON lines, one JSON value, CSV, or a baseline for gates."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line with query, measure and value for each measure and query, null for an undefined value.
+    """Return a JSON line with query, measure and value for each measure and query; null for an undefined
+    value.
 
-    A line has "mean": "geometric" if its value is a logarithm; with ties=bounds, lowest and highest follow the value.
+    A line has "mean": "geometric" if its value is a logarithm; with ties=bounds, lowest and highest follow
+    the value.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -56,9 +58,10 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return the values of each query as CSV with the columns VALUE_COLUMNS.
+    """Return the values of each query as CSV with the columns VALUE_COLUMNS; an undefined value is an empty
+    cell.
 
-    placed: (dataset and system, scores) of each result.
+    placed: ((dataset, system), scores) of each result.
 
     With ties=bounds, two more columns give the values under the worst and the best order of ties.
     """
@@ -74,9 +77,9 @@ def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
 
 
 def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
-    """Return a JSON line for each measure and query, with the system, or dataset and system.
+    """Return a JSON line for each measure and query, with system, or dataset and system.
 
-    placed: (dataset and system, scores) of each result.
+    placed: (names, scores) of each result, names being (), (system,) or (dataset, system).
     """
     lines = list[str]()
     for place, scores in placed:
@@ -87,9 +90,9 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return a row of cells for each value: dataset or system, measure, query, value, and bounds with ties=bounds.
+    """Return a row of cells for each value: names, measure, query, value, and bounds with ties=bounds.
 
-    placed: (dataset and system, scores) of each result.
+    placed: see `values_json`.
     """
     lines = list[list[str]]()
     for place, scores in placed:
@@ -105,9 +108,9 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
-    Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the line,
-    for another file, a row with other cells than the header, and a value that is no number or is given twice; also
-    for several datasets, and queries that not all systems and measures have.
+    Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the
+    line, for another file, a row with other cells than the header, and a value that is no number or is given
+    twice; also for several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -160,11 +163,6 @@ def read_values(path: Path) -> dict[str, Scores]:
 
 
 def _leave_out_means(path: Path, values: Mapping[str, dict[str, dict[str, float]]]) -> None:
-    """Leave out the rows of a query such as "all" that are means of the others, as trec_eval prints them, with facts of
-    all queries such as its num_q, and warn (LossWarning).
-
-    Raises FormatError if there is nothing else.
-    """
     for name in _MEANS:
         tables = [
             of for measures in values.values() for of in measures.values() if name in of and len(of) > 1
@@ -192,7 +190,7 @@ _MEANS = ("all", "amean", "mean", "average")
 
 
 def write_scores(scores: Scores, path: Path) -> None:
-    """Write a JSON line for each query and measure, atomically."""
+    """Write a JSON line for each query and measure, atomically; raises StoreError if that fails."""
     write_text(path, "\n".join(score_lines(scores)) + "\n")
 
 
@@ -247,7 +245,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whol
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata atomically."""
+    """Write scores and all their metadata as a JSON file, atomically; raises StoreError if that fails."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -285,10 +283,8 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Return scores from a file by `write_scores_value` or from a results folder.
-
-    Raises FormatError for another file.
-    """
+    """Return scores from a file of `write_scores_value` or of a results folder; raises FormatError for
+    another file."""
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
@@ -340,7 +336,8 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def self_match_rule(recorded: str) -> str:
-    """Return the conventions of scores as text, from their record of self-matches: "keep", the default, or "drop"."""
+    """Return the conventions that a record of self-matches, "keep" or "drop", implies, as text; "default"
+    for "keep"."""
     return "default" if recorded == "keep" else f"self_matches={recorded}"
 
 
@@ -402,15 +399,15 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return True if a file begins like a baseline of scores for gates; raises OSError if it cannot be read."""
+    """Return True if a file begins as a baseline of scores for gates; raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 
 
 def write_baseline(scores: SystemScores, path: Path) -> None:
-    """Write a system's scores on its datasets as the baseline of later gates, atomically.
+    """Write a system's scores on its datasets as a baseline for gates, atomically.
 
-    Raises BadValue if datasets differ in measures or conventions, and StoreError.
+    Raises BadValue if datasets differ in measures or conventions, StoreError if the file cannot be written.
     """
     first = next(iter(scores.datasets.values())).scores
     for name, one in scores.datasets.items():
@@ -443,7 +440,7 @@ def write_baseline(scores: SystemScores, path: Path) -> None:
 def read_baseline(path: Path) -> SystemScores:
     """Return the scores that `write_baseline` wrote; every query counts as answered, which is not stored.
 
-    Raises FormatError for a file that is damaged or edited inconsistently.
+    Raises FormatError for a file that is missing, damaged or edited inconsistently.
     """
     try:
         lines = path.read_text(encoding="utf-8").replace("\r\n", "\n").rstrip("\n").split("\n")
@@ -484,7 +481,6 @@ def read_baseline(path: Path) -> SystemScores:
 
 
 def _baseline_origins(header: list[list[str]]) -> dict[str, Origin]:
-    """Return the origin of each dataset's scores; raises ValueError or LookupError for damaged lines."""
     origins = {
         _text(cells[1]): Origin(depth=int(cells[2]), whole="whole" in cells[3:])
         for cells in header
@@ -500,7 +496,6 @@ def _baseline_origins(header: list[list[str]]) -> dict[str, Origin]:
 def _baseline_rows(
     path: Path, lines: list[str]
 ) -> tuple[tuple[str, ...], dict[str, dict[str, tuple[str, list[float]]]]]:
-    """Return the measures, and {dataset: {query: (mark of its judgments, values)}}."""
     table = [(n, line.split("\t")) for n, line in enumerate(lines, 1) if not line.startswith("# ")]
     if not table or tuple(table[0][1][:3]) != _COLUMNS or len(table[0][1]) < 4:
         raise FormatError(path, "no header of columns", _BASELINE_EXPECTED)

@@ -1,4 +1,4 @@
-"""Parquet files, Arrow files and frames in memory, chunk by chunk, without a Python object for each text."""
+"""Read Parquet files, Arrow files and frames in memory, in chunks, without a Python object for each text."""
 
 from __future__ import annotations
 
@@ -45,19 +45,16 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet or Arrow file.
+    """Return the column names of a Parquet or Arrow file; raises FormatError for damage.
 
-    Raises FormatError for damage.
+    parquet: the file is Parquet, else Arrow; as in all functions here.
     """
     with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return whether a column has an integer type.
-
-    Raises FormatError for damage.
-    """
+    """Return True if a column has an integer type; raises FormatError for damage."""
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
@@ -76,9 +73,9 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
-    """Return the rows of a frame with `__arrow_c_stream__`.
+    """Return the rows of a frame with `__arrow_c_stream__`, to be read in blocks.
 
-    Reading them raises FormatError for missing values and non-finite numbers, BadValue for several systems.
+    Reading raises FormatError for missing values and non-finite numbers, BadValue for several systems.
     """
 
     def frame_blocks(how: ReadOptions) -> Iterator[RankingBlock]:
@@ -101,8 +98,10 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield rows of a file of several systems, each with its query, its system and, if the file has ranks,
-    its rank.
+    """Yield (place, query, system, rank or "") of each row of a file of several systems; nothing for a file
+    of one.
+
+    columns: names of the columns of query, system and, perhaps, rank.
 
     Steps raise FormatError for missing values and damage.
     """
@@ -124,10 +123,8 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origin of each judgment of a file, None without any.
-
-    Raises FormatError for damage.
-    """
+    """Return the origin of each judgment of a file; None without such a column. Raises FormatError for
+    damage."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -143,17 +140,14 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield all columns of a Parquet or Arrow file in Arrow's batches, within `table_errors`.
-
-    parquet: the file is Parquet, else Arrow.
-    rows: most rows of a batch.
-    """
+    """Yield all columns of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; call it
+    within `table_errors`."""
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 
 @contextmanager
 def table_errors(path: Path) -> Iterator[None]:
-    """Within the block, raise FormatError for damage that pyarrow finds in a file."""
+    """Raise FormatError for damage that pyarrow finds in a file within the block."""
     arrow = require("pyarrow", "run")
     try:
         yield
@@ -321,7 +315,7 @@ def _ranks(column: Arrow) -> Float64 | None:
 
 
 def as_arrow(values: NDArray[Any]) -> Arrow:
-    """Return numbers as an Arrow array sharing their memory, without loading pandas as pyarrow would."""
+    """Return numbers as an Arrow array that shares their memory."""
     arrow = require("pyarrow", "run")
     kind = getattr(arrow, values.dtype.name)()
     return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(np.ascontiguousarray(values))])

@@ -1,4 +1,4 @@
-"""Text files, plain or compressed (.gz, .zst), and TOML files."""
+"""Read text files, plain or compressed (.gz, .zst), and TOML files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Do nothing; for callers that show no progress."""
+    """Do nothing, as a `Watch` that shows no progress."""
 
 
 PACKED = (".gz", ".zst")
@@ -111,11 +111,11 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return a stream of a file's bytes, decompressing `.gz` and `.zst`, texts in UTF-16 as UTF-8; reading may
-    raise one of DAMAGE.
+    """Return a stream of a file's bytes, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise
+    one of DAMAGE.
 
-    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder, and a
-    file of another kind, such as a zip.
+    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder,
+    and a file of another kind, such as a zip.
     """
     file = _opened(path)
     try:
@@ -125,8 +125,8 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, a text in UTF-16 as UTF-8; raises FormatError for a zip and other files
-    that no reader reads."""
+    """Return a stream of the same bytes, a text in UTF-16 as UTF-8; raises FormatError for a zip and other
+    files that no reader reads."""
     begins = b""
     try:
         while more := file.read(
@@ -173,7 +173,7 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return a text in UTF-8; raises FormatError with the line of the first other byte.
+    """Return a UTF-8 text; raises FormatError with the line of the first other byte.
 
     line: number of the first line.
     """
@@ -185,7 +185,8 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, read as by `read_bytes`; raises FormatError also for bytes that are not UTF-8."""
+    """Return the text of a file, read as by `read_bytes`; raises FormatError also for bytes that are not
+    UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -223,7 +224,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return True if the path is a named pipe, which can be read only once; False for an impossible path."""
+    """Return True for a named pipe, which can be read only once; False for an impossible path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -231,7 +232,8 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, and for an impossible path; OSError for a missing file."""
+    """Raise FormatError for a device, pipe or socket, and for an impossible path; OSError for a missing
+    file."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -258,8 +260,8 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Within the block, raise FormatErrors without the file's content, unless the file lies in `folder`, or
-    that is None."""
+    """Raise FormatErrors of the block without the file's content, unless the file is in `folder` or that
+    is None."""
     try:
         yield
     except FormatError as error:
@@ -269,15 +271,16 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, an impossible path, and more than RECORD_BYTES; OSError
-    if missing."""
+    """Raise FormatError for a device, pipe or socket, an impossible path, and more than RECORD_BYTES;
+    OSError if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return the error for a byte order mark at the beginning of a line, where another file was appended."""
+    """Return a FormatError for a byte order mark at the beginning of a later line, where another file was
+    appended."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -295,7 +298,7 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
-    """Return the decompressed content of a file, or its first `size` bytes, without a byte order mark.
+    """Return a file's decompressed content, or its first `size` bytes, without a byte order mark.
 
     Raises FormatError if it cannot be read, unpacks to over 200 times its size, or has a byte order mark
     inside, BadValue if memory may not hold it.
@@ -310,10 +313,8 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first decompressed bytes, whatever kind of file it is.
-
-    Raises FormatError if it cannot be read.
-    """
+    """Return a file's first `size` bytes, decompressed, also of a zip or other foreign file; raises
+    FormatError if it cannot be read."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -354,13 +355,14 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; HARMLESS_BYTES always pass."""
+    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; HARMLESS_BYTES
+    always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if `length` bytes are more than the file may unpack to."""
+    """Raise FormatError if a file has unpacked to more bytes, `length`, than it may."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -370,7 +372,7 @@ def check_unpacked(path: Path, length: int) -> None:
 
 
 def damaged(path: object, error: Exception) -> FormatError:
-    """Return the error for a file that cannot be decompressed or read to its end."""
+    """Return a FormatError for a file that cannot be decompressed or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
@@ -395,7 +397,8 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Enlarge the buffer to `size` bytes, by default twice as many, keeping its content."""
+        """Enlarge the buffer to `size` bytes, by default twice as many, keeping its content; raises
+        BadValue if memory may not hold it."""
         size = size or 2 * self._room
         require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
@@ -408,8 +411,8 @@ class LineBuffer:
         """Read until the buffer is full or the file ends; return the end of its last complete line.
 
         A missing final line end is added. 0 means that one line fills the buffer (grow it) or, if `ended`,
-        that nothing is left. Raises FormatError for a damaged file and a byte order mark at the beginning of
-        a later line.
+        that nothing is left. Raises FormatError for a damaged file, a too long line, and a byte order mark at
+        the beginning of a later line.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -465,26 +468,26 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the position at which the line of a position in the buffer begins."""
+        """Return the position at which the line around a position begins."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the line at a position in the buffer, for a message."""
+        """Return the line around a position in the buffer, for a message."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
 
 def unpacked_name(path: Path) -> str:
-    """Return the name of a file without .gz or .zst."""
+    """Return a file's name without .gz or .zst."""
     return path.stem if path.suffix in PACKED else path.name
 
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` as the ending of `path` says.
+    """Yield a stream that compresses into `file` as the ending of `path` says; equal content gives equal
+    bytes.
 
-    The compressed file has no time or name in it, so that equal content gives equal bytes. Raises
-    MissingExtra for .zst without an encoder.
+    Raises MissingExtra for .zst without an encoder.
     """
     if path.suffix == ".gz":
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
@@ -515,7 +518,6 @@ def _zstd() -> Any:  # noqa: ANN401  one of three modules, none of which need be
 
 
 def _unpacked(file: BinaryIO, module: Any) -> Iterator[bytes]:  # noqa: ANN401  compression.zstd or zstandard
-    """Yield the decompressed bytes of a .zst file of any number of frames; damage is an OSError."""
     new = module.ZstdDecompressor
     frame, data = None, b""
     while data := data or file.read(_PIECE_BYTES):
@@ -530,8 +532,6 @@ def _unpacked(file: BinaryIO, module: Any) -> Iterator[bytes]:  # noqa: ANN401  
 
 
 class _Pieces(io.RawIOBase):
-    """A stream of pieces of bytes, made of a file that is closed with it."""
-
     def __init__(self, pieces: Iterator[bytes], file: BinaryIO) -> None:
         self._pieces, self._file, self._ready, self._given = pieces, file, b"", 0
 
@@ -557,7 +557,10 @@ class _Pieces(io.RawIOBase):
 
 
 def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
-    """Return the content of a TOML file; `expected` describes it in errors, `pipes` allows a pipe.
+    """Return the content of a TOML file.
+
+    expected: describes it in errors.
+    pipes: allow a pipe.
 
     Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.
     """

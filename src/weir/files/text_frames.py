@@ -1,4 +1,4 @@
-"""Documents and queries from frames, lists of records and labelled series."""
+"""Read documents and queries from frames, lists of records and labelled series."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ _JSON = (str, int, float, bool, list, tuple, dict)
 
 
 def _records_of(value: object, what: Literal["documents", "queries"]) -> Mapping[str, object] | None:
-    """Return {identifier: fields} of a table with a row for each document or query; None for other values.
-
-    value: a frame (pandas, polars, Arrow) or list of dicts, whose columns have usual names (docs/formats.md),
-        or texts under their identifiers, such as a pandas Series. A named index counts as a column.
-
-    Raises BadValue for a missing or ambiguous column, and for an invalid or repeated identifier.
-    """
     if isinstance(value, Labelled) and not hasattr(value, "columns"):
         return _by_identifier(*zip(*value.items(), strict=True)) if len(value.to_numpy()) else {}
     columns = _columns(value)

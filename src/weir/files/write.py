@@ -1,4 +1,4 @@
-"""Rankings and judgments written, and converted, atomically, in any format."""
+"""Write and convert rankings and judgments, atomically, in any format."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def write_run(
     lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
 
     Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`),
-    and for options that the format lacks. Raises MissingExtra without pyarrow, StoreError if the file cannot
-    be written.
+    and for options that the format lacks; MissingExtra without pyarrow, StoreError if the file cannot be
+    written.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -93,7 +93,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The files and counts of one `weir data convert`."""
+    """The file and the counts of one `weir data convert`."""
 
     target: Path
     """File written."""

@@ -380,14 +380,14 @@ def judged_by_default(measures: Iterable[str]) -> list[str]:
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return a sentence naming the measures of which neither more nor less is better; [] without any."""
+    """Return a sentence naming the measures without a better direction; [] if all have one."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def direction_notes(measures: Iterable[str]) -> list[str]:
-    """Return sentences on measures without a better direction and on unknown ones, of which more is taken
-    as better."""
+    """Return sentences on measures without a better direction, and on unknown measures, whose larger
+    values count as better."""
     names = list(dict.fromkeys(measures))
     others = [name for name in names if not _is_known(name)]
     one = len(others) == 1

@@ -769,7 +769,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
     """Return each system's letters, best system first: two systems share a letter unless one of them is
     better.
 
-    apart: symmetric bool[systems, systems], True for two systems of which one is better.
+    apart: symmetric bool[systems, systems], True if one of the two systems is better.
 
     After z come aa, ab. Raises BadValue if `apart` is not symmetric.
     """

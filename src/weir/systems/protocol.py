@@ -32,8 +32,8 @@ MAX_DEPTH = 10_000_000
 
 @dataclass(frozen=True)
 class Context:
-    """What a system gets when it indexes or searches: a folder, a progress function, and a store of parts'
-    results."""
+    """The folder, progress function and store of parts' results that a system gets when it indexes or
+    searches."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
@@ -334,11 +334,11 @@ class ApproximateSearcher(Protocol):
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that may return candidates, all of which are re-ranked unless a depth is given."""
+    """A system that may return candidates, which are all re-ranked unless a depth is given."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth that includes all candidates; None for an ordinary ranking, of which only the
-        first are re-ranked.
+        """Return the depth that includes all candidates; None for an ordinary ranking, whose first documents
+        alone are re-ranked.
 
         documents: number in the collection.
         """

@@ -196,7 +196,7 @@ def expected_pairs(corpus: Corpus) -> int:
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
     """Yield the growing files in which part number `part` of the index `folder` is prepared, and close them.
 
-    about: as for `GrowingFiles`.
+    about: see `GrowingFiles`.
     """
     files = GrowingFiles(work_folder(folder, str(part)), about)
     try:

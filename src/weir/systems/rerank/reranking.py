@@ -267,7 +267,7 @@ class TwoStage(Protocol):
 
 
 def has_candidates(system: TwoStage) -> bool:
-    """Return True if the first stage returns candidates, all of which are re-ranked."""
+    """Return True if the first stage returns candidates, which are all re-ranked."""
     first = system.first
     return isinstance(first, CandidateSource) and first.pool_depth(1, 1) is not None
 

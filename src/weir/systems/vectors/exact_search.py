@@ -169,13 +169,12 @@ class ScannedVectors:
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return the k best documents of each query, in trec order.
-
-    As (ranks among ties int32[Q, k], scores float32[Q, k], number of results int64[Q], pairs scored exactly).
+    """Return (ranks among ties int32[Q, k], scores float32[Q, k], results int64[Q], pairs scored exactly) of
+    the k best documents.
 
     bar: float32[Q], lowest score of a result.
 
-    Raises BadValue for a vector that is not finite.
+    Results are in trec order. Raises BadValue for a vector that is not finite.
     """
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
     asked = kernels.dot_product.QueryVectors(queries, length)
