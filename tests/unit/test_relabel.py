@@ -19,7 +19,7 @@ from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, RankingWarning
+from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
 from weir.files.records import write_collection
 from weir.files.runs import read_qrels
 from weir.files.write import write_run
@@ -288,7 +288,10 @@ def test_a_sheet_is_of_the_collection_it_was_written_for(tmp_path, monkeypatch):
     assert [row.subject for row in rows] == ["mine"]
     Path("yours/qrels/test.tsv").unlink()
     Path("yours/qrels.csv").write_text("1,3,1\n")
-    with pytest.raises(FormatError, match=r"found no judgments; expected one of qrels/test\.tsv, qrels\.tsv"):
+    with (
+        pytest.warns(LossWarning, match=r"yours/qrels\.csv is not read"),
+        pytest.raises(FormatError, match=r"found no judgments; expected one of qrels/test\.tsv, qrels\.tsv"),
+    ):
         weir.benchmark("yours", "bm25", out="out")
     Path("yours/qrels.csv").unlink()
     Path("judged.tsv").replace("mine/qrels/test.tsv")
