@@ -1,4 +1,4 @@
-"""Labels in Python, as `weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
+"""`weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 def agree(
     first: object, *others: object, words: Sequence[str] = (), by_query: bool = False
 ) -> ResultSet[Agreement]:
-    """Return how well other labels agree with the first: `weir labels agree`.
+    """Return how well other labels agree with the first, a result for each (`weir labels agree`).
 
     Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
 
@@ -107,7 +107,7 @@ def agree(
 
 @checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
-    """Return Krippendorff's alpha over all raters together; raters may have left out pairs.
+    """Return Krippendorff's alpha over all raters together, who need not have judged all pairs.
 
     first, others: judgments or labels, as `agree` takes them.
     words: grades of labels that are no numbers, such as "partly relevant=1".
@@ -125,7 +125,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Return the agreement between the orders of systems by two sets of labels: `weir labels agree --run`.
+    """Return how far other labels order systems as the first do (`weir labels agree --run`).
 
     Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
 
@@ -153,9 +153,11 @@ def people(
 ) -> ResultSet[People]:
     """Return the agreement and consistency of the people who judged (`weir labels people`).
 
-    Has the agreement of each two people, of all, and of each with their own second grades, the human ceiling
-    of a measure, and preferences. Raises BadValue for a measure whose mean over the orders of tied documents
-    is not known, and the WeirErrors of reading.
+    That is of each two people, of all, and of each with their own second grades; the human ceiling of a
+    measure; and
+    preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known, and
+    the
+    WeirErrors of reading.
 
     labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
@@ -183,10 +185,11 @@ def holes(
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
-    """Return what labels by people, a model, or both say of the unjudged documents of runs: `weir labels holes`.
+    """Return how many unjudged documents of runs (holes) are relevant by new labels (`weir labels holes`).
 
-    Raises BadValue without labels, if nothing is unjudged, if people and model labelled no document in
-    common, and for a measure without score bounds. Raises the WeirErrors of reading.
+    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
+    document in
+    common, and for a measure without score bounds; also the WeirErrors of reading.
 
     qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
     human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
@@ -324,7 +327,8 @@ def estimate(
     sheets: Iterable[str | Path] = (),
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[CorrectedScore]:
-    """Return scores of runs estimated from few labels of people and many of a model: `weir labels estimate`.
+    """Return scores of runs, estimated from few labels of people and many of a model (`weir labels
+    estimate`).
 
     Raises BadValue for another measure than those below, and for too few queries.
 
@@ -368,8 +372,8 @@ def next_queries(
     out: str | Path | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[QueryPlan]:
-    """Return the queries that people should judge next to narrow the estimates, drawn at random: `weir labels
-    estimate --next`.
+    """Return the queries, drawn at random, that people should judge next to narrow estimates (`weir labels
+    estimate --next`).
 
     Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
 
@@ -441,9 +445,10 @@ def judging_pool(
     collection: Places = None,
     by_lot: bool = False,
 ) -> ResultSet[JudgingPool]:
-    """Return the documents to judge next, a pool for each collection: `weir labels pool`.
+    """Return the documents to judge next, a pool for each collection (`weir labels pool`).
 
-    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of reading.
+    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of
+    reading.
 
     targets: a results folder, or judgments and run files.
     out: the folder to write, by default none is written.
@@ -473,11 +478,12 @@ def relabel(
     collection: Places = None,
     out: str | Path | None = None,
 ) -> ResultSet[Relabelled]:
-    """Return every system's score before and after new judgments: `weir labels relabel`.
+    """Return every system's score before and after new judgments, which replace old ones (`weir labels
+    relabel`).
 
-    A sheet applies to the collection named beside it, and new judgments replace old ones of the same pair.
-    Raises BadValue if no query is known and for `out` with several collections, and the WeirErrors of
-    reading.
+    A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
+    with
+    several collections; also the WeirErrors of reading.
 
     judged: a filled sheet of `judging_pool`, or judgments.
     targets: a results folder, or judgments and run files.
