@@ -84,7 +84,7 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """"sound", or the mismatches and the parts that could not be checked."""
+        """ "sound", or the mismatches and the parts that could not be checked."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
     @property
