@@ -80,6 +80,20 @@ def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is
     assert "weir results RESULTS --published FILE" in capsys.readouterr().err
 
 
+def test_results_of_mteb_before_its_scores_had_a_field_are_read(folder, tmp_path_factory):
+    """As of 2022 and 2023: splits stand beside the task's name, and languages inside a split."""
+    file = tmp_path_factory.mktemp("old") / "me__model" / "any.json"
+    file.parent.mkdir()
+    old = {"mteb_dataset_name": "SciFact", "dataset_revision": None}
+    file.write_text(json.dumps(old | {"test": {"ndcg_at_10": 0.73368, "evaluation_time": 2.4}}))
+    [theirs] = [one for one in weir.results_beside(folder, file, datasets=["scifact:test"]) if one.source]
+    assert (theirs.system, theirs.measure, theirs.value) == ("me/model", "nDCG@10", 0.73368)
+    languages = {"de": {"ndcg_at_10": 0.5}, "fr": {"ndcg_at_10": 0.25}, "evaluation_time": 2}
+    file.write_text(json.dumps({"mteb_dataset_name": "Mint", "mteb_version": "1.1.1", "dev": languages}))
+    found = [(one.dataset, one.split, one.value, one.note[:10]) for one in mteb_scores(file)]
+    assert found == [("Mint#de", "dev", 0.5, "mteb 1.1.1"), ("Mint#fr", "dev", 0.25, "mteb 1.1.1")]
+
+
 def test_files_that_are_no_results_of_mteb_are_named(folder, tmp_path):
     other = tmp_path / "other.json"
     other.write_text('{"scores": 1}')

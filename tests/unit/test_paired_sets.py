@@ -94,8 +94,13 @@ def test_the_command_line_shows_both(tmp_path, capsys):
     assert (within["measure"], within["groups"], within["system"]) == ("RR", 4, "run")
     assert main(["eval", *files, "-m", "RR", "--by", "stem:-", "--within"]) == 0
     assert "measure  groups  queries" in capsys.readouterr().out
+    assert main(["eval", *files, "--by", "stem:-", "--within", "--explain"]) == 0
+    assert "interval of a mean: percentiles" in capsys.readouterr().out
     for wrong, said in (
         (["--within"], "--within needs groups"),
+        (["--by", "stem:-", "--within", "--long"], "--within has lines of its own; leave out --long"),
+        (["--per-query", "--by", "stem:-", "--explain"], "leave out --by and --explain"),
+        (["--scorer", "birco", "--long"], "--scorer has lines of its own"),
         (["--p-mrr", "og"], "expected how both identifiers end"),
     ):
         assert main(["eval", *files, *wrong]) == 2

@@ -17,6 +17,7 @@ from weir.cli.options import (
     forms,
     notes_option,
     options,
+    refuse_beside,
 )
 from weir.cli.terminal import EXIT_CODES, present, say, say_notes
 from weir.core.rounding import counted
@@ -91,6 +92,8 @@ def compare_command(
             ),
         )
     comparisons = api.comparisons.compare(*compared, **given, method=method, conventions=conventions)
+    if "factors" in given:
+        refuse_beside("--factors", {"--explain": explain})
     detail = {"long": long} if "factors" in given else {"long": long, "explain": explain}
     return present(comparisons, form, notes, detail)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -215,6 +215,15 @@ def table_options(command: F) -> F:
     command = click.option("--long", is_flag=True,
         help="A line for each dataset and system with its intervals, also where a grid would do.")(command)  # fmt: skip
     return forms(*_FORMS)(command)
+
+
+def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
+    """Raise BadValue for options that are used where another one leaves them without effect.
+
+    others: {option: whether it is used}.
+    """
+    if used := [name for name, is_used in others.items() if is_used]:
+        raise BadValue(f"{option} has lines of its own; leave out {' and '.join(used)}")
 
 
 def option_of(word: str, command: click.Command) -> str:

@@ -24,6 +24,7 @@ from weir.cli.options import (
     options,
     price_option,
     quiet_option,
+    refuse_beside,
     scorer_option,
     table_options,
 )
@@ -170,6 +171,14 @@ def results_command(
         {name: given[name] for name in ("datasets", "systems") if name in given},
     )
     measures = {"measures": given["measures"]} if "measures" in given else {}
+    for option, used in (
+        ("--scorer", scorer is not None),
+        ("--published", published is not None),
+        ("--provenance", provenance),
+        ("--per-query", per_query),
+    ):
+        if used:
+            refuse_beside(option, {"--long": long, "--explain": explain})
     if scorer is not None:
         if measures or given.keys() & {"by", "labels"} or provenance or form not in (None, "json"):
             raise BadValue(

@@ -14,6 +14,7 @@ from weir.cli.options import (
     by_option,
     notes_option,
     options,
+    refuse_beside,
     scorer_option,
     table_options,
 )
@@ -88,11 +89,18 @@ def eval_command(
     for option, used in (("--scorer", scorer is not None), ("--p-mrr", signs is not None)):
         if used and "labels" in given:
             raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
+    of_tables = {"--by": by is not None, "--long": long, "--explain": explain}
+    if scorer is not None:
+        refuse_beside("--scorer", of_tables | {"--per-query": per_query})
+    elif per_query:
+        refuse_beside("--per-query", of_tables)
+    elif within:
+        refuse_beside("--within", {"--long": long})
     if scorer is not None:
         return present(api.results_folder.birco_of_runs(qrels, runs), form, notes)
     files = api.scoring.score_files(qrels, runs, **given, conventions=conventions, signs=signs, titles=label)
     if within:
-        code = present(files.within(by), form, notes)
+        code = present(files.within(by), form, notes, {"explain": explain})
     elif per_query:
         show(api.scoring.values_text(files.by_query(form), form, as_cell), styled=False)
         code = tell((*files.label_notes, *files.notes), files.left_out, notes)

@@ -1,4 +1,4 @@
-"""Results that MTEB wrote, as published scores: means of a model for each task, split and measure."""
+"""Read results that MTEB wrote as published scores: means of a model for each task, split and measure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ MTEB_MEASURES = {
 }
 """Weir's measure and MTEB's, where both are one number; MTEB's others are cut or averaged otherwise."""
 _MEASURE_OF = {name: measure for measure, name in MTEB_MEASURES.items()}
+_OLD_TASK = "mteb_dataset_name"
+"""The task's name in results of MTEB before 1.11, whose splits stand beside it: {"test": {...}}."""
 _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 
 
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result of MTEB, or in all results of a folder, named by model and file.
 
-    The model is that of the `model_meta.json` beside a file; without it, as each score's note says, the nearest
-    folder called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
-    as MIRACLRetrieval#de.
+    `model_meta.json` beside a file names the model; without it, as each score's note says, the nearest folder
+    called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
+    as MIRACLRetrieval#de. Results of MTEB before 1.11, whose splits stand beside the task's name, are read too.
 
     Raises FormatError for a file that is no result of MTEB's, and a folder without any.
     """
@@ -46,19 +48,32 @@ def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
 
 
 def _is_result(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("scores"), dict)
+    return isinstance(value, dict) and (isinstance(value.get("scores"), dict) or _OLD_TASK in value)
+
+
+def _splits(value: dict[str, Any]) -> dict[str, Any]:
+    """Return {split: scores of each subset} of a result in either layout."""
+    if "scores" in value:
+        return dict(value["scores"])
+    found = {}
+    for split, scores in value.items():
+        if isinstance(scores, dict):
+            subsets = {name: one for name, one in scores.items() if isinstance(one, dict)}
+            found[split] = [{"hf_subset": name, **one} for name, one in subsets.items()] or [scores]
+    return found
 
 
 def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN401  JSON holds anything
     if not _is_result(value):
         raise FormatError(file, "no scores by split", "a result of MTEB, as mteb.evaluate writes it")
-    task = str(value.get("task_name") or file.stem)
+    task = str(value.get("task_name") or value.get(_OLD_TASK) or file.stem)
     collections = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
     model, declared = _model_of(file)
-    about = f"mteb {value.get('mteb_version')}" + "; no model_meta.json: the model is the folder's name" * (
-        not declared
+    about = (
+        f"mteb {value.get('mteb_version') or 'of an unknown version'}"
+        + "; no model_meta.json: the model is the folder's name" * (not declared)
     )
-    for split, subsets in value["scores"].items():
+    for split, subsets in _splits(value).items():
         if not isinstance(subsets, list) or not all(isinstance(scores, dict) for scores in subsets):
             raise FormatError(
                 file, f"no list of subsets as '{split}'", "scores of each subset, as MTEB writes them"
@@ -75,7 +90,6 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
 
 
 def _model_of(file: Path) -> tuple[str, bool]:
-    """Return a result's model, and whether a file declares it."""
     meta = file.parent / _META
     value = read_json(meta, "a model of MTEB") if meta.is_file() else {}
     name = value.get("name") if isinstance(value, dict) else None

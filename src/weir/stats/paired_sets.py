@@ -19,7 +19,7 @@ from weir.core.tables import Table, table_of
 from weir.errors import BadValue
 from weir.measures.measure import P_MRR, direction
 from weir.stats.query_differences import ranks_of
-from weir.stats.resampling import interval
+from weir.stats.resampling import MEAN_INTERVALS, interval
 from weir.stats.significance import exact_mean
 
 
@@ -138,7 +138,7 @@ def _returned(run: Run, query: str) -> int:
     return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
 
 
-def _within_tables(results: Sequence[WithinGroups]) -> tuple[Table, ...]:
+def _within_tables(results: Sequence[WithinGroups], explain: bool = False) -> tuple[Table, ...]:
     several = len({one.system for one in results}) > 1
     lines = [["system"] * several + ["measure", "groups", "queries", "mean", "worst", "best", "spread"]]
     for one in results:
@@ -146,7 +146,8 @@ def _within_tables(results: Sequence[WithinGroups]) -> tuple[Table, ...]:
         means = zip((one.mean, one.worst, one.best, one.spread), intervals, strict=True)
         values = [f"{score(value)} {between(low, high)}" for value, (low, high) in means]
         lines.append([one.system] * several + [one.measure, count(one.groups), count(one.queries), *values])
-    return (table_of(lines, right=6, keys=1 + several),)
+    made = [f"{MEAN_INTERVALS}; values are of groups"] if explain else []
+    return (table_of(lines, right=6, keys=1 + several, notes=made),)
 
 
 def _record(one: WithinGroups) -> list[dict[str, object]]:
@@ -155,4 +156,4 @@ def _record(one: WithinGroups) -> list[dict[str, object]]:
     return [{"system": system} | values if system else values]
 
 
-WITHIN_GROUPS = ResultKind("within", WithinGroups, _within_tables, records=_record)
+WITHIN_GROUPS = ResultKind("within", WithinGroups, _within_tables, records=_record, explained=True)
