@@ -43,7 +43,7 @@ def test_the_labels_are_the_judges_grades_and_say_whose_they_are(judge_server, j
     assert (consistency.pairs, consistency.equal, consistency.rose) == (3, 1.0, 0.0)
     assert report.tokens == 13 * report.answers == 13 * len(manners.asked)
     weir.judge(judge_pool, model=model, out=tmp_path / "labels").save(tmp_path / "report.json")
-    assert weir.ResultSet.load(tmp_path / "report.json")[0] == report
+    assert str(weir.ResultSet.load(tmp_path / "report.json")[0]) == str(report)
     assert len(manners.asked) == report.answers
 
 
