@@ -112,7 +112,9 @@ def diff_command(paths: tuple[str, ...], given: Given, conventions: Given, form:
     given or, for folders, on this machine; nothing is downloaded.
     """
     if not 2 <= len(paths) <= 3:
-        raise BadValue(f"found {counted(len(paths), 'path')}; expected judgments and two runs, or two result folders")
+        raise BadValue(
+            f"found {counted(len(paths), 'path')}; expected judgments and two runs, or two result folders"
+        )
     return present(api.comparisons.diff(*paths, **given, conventions=conventions), form)
 
 
