@@ -1,4 +1,4 @@
-"""Rules for scoring runs on a collection: conventions, and which documents its queries may have."""
+"""Decide how runs on a collection are scored: conventions, and which documents its queries may have."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """Everything except judgments and measure that decides a run's score."""
+    """Settings that decide a run's score, apart from judgments and measure."""
 
     conventions: Conventions = DEFAULT
     """Self-matches are dropped if the collection says so."""
@@ -46,7 +46,7 @@ class ScoringRules:
     def of(
         collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
     ) -> ScoringRules:
-        """Return the rules of a collection, or without one only the conventions.
+        """Return the scoring rules of a collection, or without one only the conventions.
 
         Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
         FormatError or DownloadError for a collection that cannot be loaded.
@@ -61,7 +61,8 @@ class ScoringRules:
 
     @cached_property
     def queries(self) -> Queries | None:
-        """The collection's queries of every split, with metadata; None if there are none."""
+        """The collection's queries of every split, with metadata; None without a collection or its
+        queries."""
         dataset = self.dataset
         if dataset is None or dataset.layout.queries is None:
             return None
@@ -73,18 +74,20 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if documents may be removed from a ranking before it is scored."""
+        """True if scoring may remove documents from a ranking: self-matches, or documents that a query may
+        not have."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """A note on each convention that differs from the default."""
+        """Notes on conventions that differ from the default."""
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
-        """Return notes on judgments of documents or queries that the collection lacks."""
+        """Return notes on judgments of documents or queries that the collection lacks; [] without a
+        collection."""
         dataset = self.dataset
         if dataset is None:
             return []
@@ -98,7 +101,7 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def counted(self, qrels: Judgments) -> Judgments:
-        """Return the judgments without unanswerable queries, which no mean counts."""
+        """Return the judgments without queries that the collection marks unanswerable."""
         if self.dataset is None or self.queries is None:
             return qrels
         answerable, settled = datasets.load.answerable, datasets.load.settled
@@ -111,22 +114,27 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run as it is scored: without documents that a query may not have and without dropped
+        """Return the run as scored, without documents that a query may not have and without dropped
         self-matches."""
         if self.queries is not None:
             run = run.by_identifier(self.queries).allowed(self.queries)
         return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Return a run file joined with judgments by these conventions."""
+        """Return a run file joined with judgments, by the given conventions and the collection's
+        restrictions.
+
+        Raises FormatError for a malformed file.
+        """
         return join_run(run, qrels, conventions, self.queries)
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:
-    """Return (judgments, collection) for a value given as judgments, which may be a collection.
+    """Return (judgments, collection) for a value given as judgments, which may be a collection or its name.
 
-    The name of a collection, or a Dataset, gives both, unless `collection` is given. Judgments are then a
-    file's path, or Qrels from an archive. Other values are returned as they are.
+    A collection gives both, unless `collection` is given; its judgments are a path, or Qrels from an archive.
+    Other values are returned as they are. Raises UnknownName for a misspelt catalogue name, and the errors of
+    `load`.
     """
     if isinstance(qrels, (str, os.PathLike)):
         if not names_collection(qrels):
@@ -140,7 +148,8 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
 
 
 def labels_given(labels: object) -> object:
-    """Return labels as `labels_from` takes them: a collection's judgments, or the path of any other folder."""
+    """Return labels in a form for `labels_from`: a collection's judgments, or any other value or path
+    unchanged."""
     folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
     if folder is not None and folder.is_dir() and not holds_collection(folder):
         return labels
@@ -148,9 +157,10 @@ def labels_given(labels: object) -> object:
 
 
 def text_notes(known: object, *labels: object) -> list[Note]:
-    """Return notes on texts beside labels that are others than the known texts of the same identifiers, else [].
+    """Return notes on texts given with labels that differ from the known texts of the same ids; [] if none
+    differ.
 
-    known: a Dataset, a Subject, or other labels, whose texts stand in their collection or beside them.
+    known: a Dataset, a Subject, or other labels with texts.
     """
     if isinstance(known, (str, os.PathLike)):
         known = (judged_by(known)[1] if labels_given(known) is not known else None) or known

@@ -17,6 +17,7 @@ from weir.core.order import Ties
 from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
+from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, Note, Scores, SystemScores
 from weir.core.short_names import run_titles
@@ -494,7 +495,7 @@ def gate_inputs(
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
-        raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
+        raise BadValue(f"found {counted(len(paths), 'path')}; expected {GRAMMAR}")
     saved: dict[Path, SystemScores] = {}
     for path in sides:
         try:
