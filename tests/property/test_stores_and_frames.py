@@ -240,3 +240,41 @@ def test_a_part_of_a_folder_in_a_format_that_it_may_not_have_is_told(name, tmp_p
     with pytest.warns(LossWarning) as said:
         weir.load(tmp_path)
     assert [str(one.message) for one in said] == [f"{tmp_path / name} is not read; weir data import reads it"]
+
+
+@pytest.mark.parametrize("blank", ["", "\n"])
+@pytest.mark.parametrize("name", ["corpus.tsv", "queries.tsv"])
+def test_a_header_is_no_record_wherever_it_stands_in_a_folder(blank, name, tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    rows = ["_id\ttext", "1\tone", "_id\ttext", "2\ttwo"]
+    (tmp_path / name).write_text(blank + "\n".join(rows[:2]) + "\n")
+    held = weir.load(tmp_path)
+    assert list(held.corpus if name == "corpus.tsv" else held.all_queries) == ["1"]
+    (tmp_path / name).write_text(blank + "\n".join(rows) + "\n")
+    with pytest.raises(WeirError, match=rf"line {3 + len(blank)}: found the header again"):
+        list(getattr(weir.load(tmp_path), "corpus" if name == "corpus.tsv" else "all_queries"))
+
+
+@EASY
+@given(
+    columns=st.permutations(["query", "relevant_id", "note"]),
+    separator=st.sampled_from([",", "\t", ";"]),
+    at=st.integers(1, 3),
+)
+def test_a_header_again_is_refused_with_its_line(columns, separator, at, tmp_path):
+    rows = [separator.join(f"{column} {n}" for column in columns) for n in range(3)]
+    rows.insert(at, separator.join(columns))
+    with pytest.raises(WeirError, match=rf"line {at + 2}: found the header again"):
+        imported(tmp_path, "joined.csv", "\n".join([separator.join(columns), *rows]) + "\n")
+
+
+def test_names_of_files_that_differ_in_capitals_are_told(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    others = [tmp_path / "Corpus.jsonl", tmp_path / "qrels" / "test.TSV"]
+    for path in others:
+        path.write_text("{}\n")
+    with pytest.warns(LossWarning) as said:
+        weir.load(tmp_path)
+    assert [str(one.message).partition(" is not read")[0] for one in said] == list(map(str, others))

@@ -19,6 +19,7 @@ from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role, usual
 from weir.files.formats import (
     ARROW_TABLES,
+    HEADER_AGAIN,
     MISSING,
     SEMICOLON,
     cells_of,
@@ -424,6 +425,8 @@ def _table(
     for line, row in records:
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
         extra = [cell for cell in row[width:] if cell.strip()]
+        if header and [cell.strip().removeprefix("\ufeff") for cell in row] == cells:
+            raise FormatError(path, *HEADER_AGAIN, line)
         if extra or (not header and len(row) != width):
             fields[BEYOND] = f"more cells than columns ('{', '.join(extra or row[-1:])[:40]}')"
         rows.append(TableRow.of(f"line {line}", fields))
