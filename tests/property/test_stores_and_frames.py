@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,8 @@ from tests.unit.imports import imported, report_of, written
 import weir
 from weir.errors import BadValue, LossWarning, WeirError
 from weir.files.layouts import DOCUMENTS, QRELS, QUERIES
+from weir.files.runs import read_qrels
+from weir.plugins.importing import Choices
 from weir.plugins.importing.merge import made_id
 
 EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -278,3 +281,47 @@ def test_names_of_files_that_differ_in_capitals_are_told(tmp_path):
     with pytest.warns(LossWarning) as said:
         weir.load(tmp_path)
     assert [str(one.message).partition(" is not read")[0] for one in said] == list(map(str, others))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("query-id", "corpus-id", "score"), ("query_id", "doc_id", "grade"), ("query_id", "doc_id", "clicks")],
+)
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([7.0, 8.0], ""),
+        ([7.0, 2.0**53], "9007199254740992 as '.*' is a float, whose last digits are lost"),
+        ([True, False], "a Boolean as"),
+        ([["a", "b"], ["c"]], "a list as"),
+        ([2**53 + 1, 18446744073709551615], ""),
+    ],
+)
+def test_cells_that_can_be_no_identifier_are_refused_by_every_reader_of_tables(
+    names, at, cells, said, tmp_path
+):
+    if at and isinstance(cells[0], list) and names[2] == "grade":
+        return  # documents of one grade
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {names[0]: ["x", "y"], names[1]: ["a", "b"], names[2]: [1, 1], "impressions": [60, 60]}
+    columns[names[at]] = pa.array(cells, pa.uint64()) if cells[0] == 2**53 + 1 else cells
+    if names[2] != "clicks":
+        del columns["impressions"]
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    choices = Choices(allow_loss=True)
+    if not said:
+        weir.import_files(tmp_path / "t.parquet", tmp_path / "out", choices=choices)
+        [judged] = map(read_qrels, (tmp_path / "out" / "qrels").iterdir())
+        held = [q for q in judged] if at == 0 else [d for row in judged.to_dict().values() for d in row]
+        assert held == [str(int(one)) for one in cells]
+        return
+    try:
+        told = str(
+            weir.import_files(tmp_path / "t.parquet", tmp_path / "out", choices=choices).files[0][
+                "refused_rows"
+            ]
+        )
+    except WeirError as error:
+        told = str(error)
+    assert re.search(said, told)

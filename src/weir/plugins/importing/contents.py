@@ -45,6 +45,7 @@ from weir.plugins.importing.cells import (
     number,
     one_of,
     plain_text,
+    refuse_no_identifier,
     spelled,
     unique_cells,
 )
@@ -340,6 +341,20 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
                 f"{path}, {where}: a row of {name} '{other[:40]}' for query '{query[:40]}', which began with {name} "
                 f"'{first[:40]}'; expected {REMEDIES['collection']}"
             )
+
+
+def with_identifiers(
+    rows: Sequence[TableRow], columns: Iterable[str]
+) -> tuple[list[TableRow], dict[str, str]]:
+    """Return (the rows whose cells in these columns can be identifiers, {place: reason} of the others)."""
+    names, odd = list(columns), dict[str, str]()
+    for row in rows:
+        try:
+            for name in names:
+                refuse_no_identifier(name, dict.get(row.fields, name))
+        except ValueError as error:
+            odd[row.where] = str(error)
+    return [row for row in rows if row.where not in odd], odd
 
 
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
