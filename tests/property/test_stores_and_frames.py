@@ -12,6 +12,7 @@ from tests.unit.imports import imported, report_of, written
 
 import weir
 from weir.errors import BadValue, LossWarning, WeirError
+from weir.files.column_names import fold
 from weir.files.layouts import DOCUMENTS, QRELS, QUERIES
 from weir.files.runs import read_qrels
 from weir.plugins.importing import Choices
@@ -325,3 +326,44 @@ def test_cells_that_can_be_no_identifier_are_refused_by_every_reader_of_tables(
     except WeirError as error:
         told = str(error)
     assert re.search(said, told)
+
+
+@EASY
+@given(
+    ids=st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=6, unique=True),
+    name=st.sampled_from(["rank", "Rank", "position", "doc_position", "ordinal"]),
+    start=st.sampled_from([0, 1]),
+    text=st.booleans(),
+    scored=st.booleans(),
+    data=st.data(),
+)
+def test_members_of_a_list_stand_at_their_ranks_in_whatever_order_they_are_listed(
+    ids, name, start, text, scored, data, tmp_path
+):
+    members = [
+        {"id": one, name: n + start}
+        | ({"text": f"text {one}"} if text else {})
+        | ({"score": -n} if scored else {})
+        for n, one in enumerate(ids)
+    ]
+    shuffled = data.draw(st.permutations(members))
+    report = imported(tmp_path, "r.json", json.dumps([{"query": "red shoes", "results": shuffled}]))
+    [[ranking]] = [list(run.values()) for run in written(tmp_path / "out")[2].values()]
+    assert list(ranking) == ids
+    assert not [one for one in report.files[0]["left_out"] if one.endswith(name)]
+    odd = [one | {name: 7 * n + 3} for n, one in enumerate(shuffled)]  # as of chunks within documents
+    if fold(name) != "rank":
+        report = imported(tmp_path, "r.json", json.dumps([{"query": "red shoes", "results": odd}]))
+        [[ranking]] = [list(run.values()) for run in written(tmp_path / "out")[2].values()]
+        assert list(ranking) == [one["id"] for one in (members if scored else odd)] or scored
+
+
+@pytest.mark.parametrize("names", [("Train", "TEST"), ("dev", "Dev"), ("Mine", "mine")])
+def test_usual_splits_are_the_same_in_any_case(names, tmp_path):
+    rows = [
+        {"query": f"question {n}", "relevant_ids": [n], "split": name}
+        for n, name in zip("ab", names, strict=True)
+    ]
+    imported(tmp_path, "g.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    held = {path.stem for path in (tmp_path / "out" / "qrels").iterdir()}
+    assert held == ({name.lower() for name in names} if "Mine" not in names else set(names))

@@ -56,6 +56,7 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     member_of,
+    places_of,
     ranking_item,
     read_whole,
     value_at,
@@ -589,7 +590,9 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
         yield from _of_distances(layout.roles["score"])
         sign = _sign(layout.roles["score"])
         scores = [None if value is None else sign * value for value in numbers]
-    yield ranking_item(layout.query(row), [one.key for one in ranked], row.where, scores, run)
+    order, ranks = places_of(members, ranked)
+    keys, scores = [ranked[n].key for n in order], [scores[n] for n in order]
+    yield ranking_item(layout.query(row), keys, row.where, scores, run, ranks)
 
 
 def _sign(column: str) -> float:
