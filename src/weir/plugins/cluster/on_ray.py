@@ -282,8 +282,7 @@ class RayCluster:
         """Make all unfinished results of an experiment; failures are raised after the others have finished.
 
         Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
-        this process
-        has, and WeirError for failed results.
+        this process has, and WeirError for failed results.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

@@ -97,8 +97,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
     A document that the file lacks has none. Raises FormatError for a missing or damaged file, another form,
-    and if
-    no line is about a document of the corpus.
+    and if no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:

@@ -305,8 +305,7 @@ def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, 
     """Return up to `count` candidates of each query, ascending document numbers, int64.
 
     They have the best scores by centroids of the documents with a token in one of the `probes` centroids
-    nearest to
-    a query token.
+    nearest to a query token.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))

@@ -180,8 +180,7 @@ class MonoT5:
         """Return the model loaded on a device, downloaded if needed.
 
         Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
-        vocabulary
-        without an answer word (token_true, token_false).
+        vocabulary without an answer word (token_true, token_false).
         """
         self.fetch()
         checkpoint = _read_t5(self.model)

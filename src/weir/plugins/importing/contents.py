@@ -613,8 +613,7 @@ def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     roles: the user's {role: column}, by name or number from 1.
 
     Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package
-    (Parquet, YAML),
-    BadValue if memory may not hold the values.
+    (Parquet, YAML), BadValue if memory may not hold the values.
     """
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)

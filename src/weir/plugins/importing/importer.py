@@ -327,12 +327,9 @@ def import_files(
     choices: decisions for cases that files leave open, see `Choices`.
 
     The folder `out` appears whole or not at all, with queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv,
-    runs/NAME.trec (or
-    .json) and import.json, as far as files give them. Refused files are named in the report. Raises BadValue
-    or
-    FormatError if no file can be read (with strict choices, if one cannot), if files leave a question open,
-    and for a
-    folder with other content.
+    runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are named in the
+    report. Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if
+    files leave a question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -446,8 +443,7 @@ def write_collection(
     names: all given files in order; each is in `files` or in `errors`.
 
     Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
-    than a
-    tenth of its rows; StoreError if files cannot be written.
+    than a tenth of its rows; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

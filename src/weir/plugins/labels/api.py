@@ -154,10 +154,8 @@ def people(
     """Return the agreement and consistency of the people who judged (`weir labels people`).
 
     That is of each two people, of all, and of each with their own second grades; the human ceiling of a
-    measure; and
-    preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known, and
-    the
-    WeirErrors of reading.
+    measure; and preferences. Raises BadValue for a measure whose mean over the orders of tied documents is
+    not known, and the WeirErrors of reading.
 
     labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
@@ -188,8 +186,7 @@ def holes(
     """Return how many unjudged documents of runs (holes) are relevant by new labels (`weir labels holes`).
 
     Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
-    document in
-    common, and for a measure without score bounds; also the WeirErrors of reading.
+    document in common, and for a measure without score bounds; also the WeirErrors of reading.
 
     qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
     human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
@@ -482,8 +479,7 @@ def relabel(
     relabel`).
 
     A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
-    with
-    several collections; also the WeirErrors of reading.
+    with several collections; also the WeirErrors of reading.
 
     judged: a filled sheet of `judging_pool`, or judgments.
     targets: a results folder, or judgments and run files.

@@ -94,8 +94,7 @@ def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanC
     """Return the mean score over each two judges, then the scores of each judge's order by another's labels.
 
     Rankings have only the pairs that both graded; ties count by their mean over orders. Raises BadValue if no
-    two
-    judges have a pair in common, and for a measure without that mean.
+    two judges have a pair in common, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}

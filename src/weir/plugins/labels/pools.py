@@ -410,10 +410,8 @@ def relabelled(
     """Return (every system's mean before and after new judgments, merged judgments with their origins).
 
     New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that
-    the
-    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and
-    for a
-    run that answers no judged query.
+    the subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before,
+    and for a run that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)

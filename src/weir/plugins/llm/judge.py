@@ -129,8 +129,7 @@ def judge_pairs(
     rule: judge queries in random order until this rule returns a decision; None judges all.
 
     Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
-    for a
-    folder of other labels, or if no pair can be asked about.
+    for a folder of other labels, or if no pair can be asked about.
     """
     declared = judge.declared(pairs)
     if out.exists():

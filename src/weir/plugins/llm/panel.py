@@ -286,9 +286,8 @@ def pairs_of_sheet(
     limit: the first pairs alone.
 
     Pairs whose document the collection lacks are left out and counted; single missing texts on a sheet are
-    "". Raises
-    BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any query or of any
-    document.
+    "". Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any
+    query or of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))

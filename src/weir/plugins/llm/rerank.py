@@ -157,8 +157,7 @@ class LLMScorer:
         """Return a score for each candidate, float64[candidates]; one that no answer ranks keeps its rank.
 
         Warns (RankingWarning) of unreadable answers and possible prompt injections. Raises ServiceError if
-        answers are
-        missing; the others stay stored.
+        answers are missing; the others stay stored.
         """
         if len(candidates.doc) == 0:
             return np.empty(0)

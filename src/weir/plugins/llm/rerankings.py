@@ -101,8 +101,7 @@ def sensitivity_of(
     progress: called with (study, prompts done, prompts in all).
 
     Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
-    gets no
-    answer (the same call continues), and the WeirErrors of loading.
+    gets no answer (the same call continues), and the WeirErrors of loading.
     """
     if results is not None:
         pairs = _reranked_in(path_of(results), dataset, system)

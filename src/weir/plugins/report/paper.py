@@ -88,8 +88,7 @@ def paper_table(
 
     Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
     average's difference to the baseline's in per cent, and the numbers of datasets above and below it, over
-    datasets
-    shared with the baseline.
+    datasets shared with the baseline.
 
     units: what each dataset counts as in averages, such as its group.
 
@@ -337,8 +336,7 @@ def published_table(
     systems: only systems whose name has all words of one of these.
 
     Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
-    for an
-    absent dataset, system or baseline.
+    for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")

@@ -241,8 +241,7 @@ class ElasticServer:
         divisible: do not retry after a timeout, since the caller then sends the parts.
 
         Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
-        for an answer
-        above `max_bytes` or without JSON.
+        for an answer above `max_bytes` or without JSON.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")

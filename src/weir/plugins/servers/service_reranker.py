@@ -148,8 +148,7 @@ class RerankClient:
         """Return a score for each document, float32[documents]; a request that is too large is halved.
 
         It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
-        the key is
-        refused, AttemptError if no attempt succeeds.
+        the key is refused, AttemptError if no attempt succeeds.
         """
         body = json.dumps(self.service.request_body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -352,8 +351,7 @@ class ServiceScorer:
         """Return a score for each candidate, float64[candidates]; only pairs without a stored score are sent.
 
         All are sent, and none stored, if `context.reuse` is False. Raises ServiceError if pairs stay without
-        a score,
-        BadValue for more candidates than the model reads together.
+        a score, BadValue for more candidates than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

@@ -177,8 +177,7 @@ def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
     Pairs being shown come first, then queries that the judge has begun, second judgments, and the new query
-    whose
-    judges share the fewest queries with this one; deferred pairs come last.
+    whose judges share the fewest queries with this one; deferred pairs come last.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [

@@ -179,8 +179,7 @@ class Room:
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
         """Return which system is best by the judged queries; None for fewer than two systems, no judged
-        query, or an
-        unknown origin of the pool.
+        query, or an unknown origin of the pool.
 
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """

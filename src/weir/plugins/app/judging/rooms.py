@@ -1,8 +1,7 @@
 """The open pools of a server: one folder's, or those beside a results folder.
 
 Beside it lie pools of query lists (`<collection>-1`, ...), of single queries (`<collection>-queries`), and of
-typed
-queries (`golden-<collection>`).
+typed queries (`golden-<collection>`).
 """
 
 from __future__ import annotations
@@ -135,8 +134,7 @@ class Rooms:
         identifier).
 
         The golden set is a TOML file beside the pool's folder. Raises BadValue without a results folder or
-        for missing
-        documents.
+        for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

@@ -218,8 +218,7 @@ def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]
     """Return (drift, low, high of its 95% interval); all NaN for too few queries in a half.
 
     Queries that others graded too are halved by time; the drift is the mean difference to others' grades in
-    the later
-    half minus that in the first.
+    the later half minus that in the first.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

@@ -61,8 +61,7 @@ def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a data set of ir_datasets, imported once; later calls do not need the package.
 
     Raises UnknownName for an unknown data set, BadValue without queries or judgments, DownloadError if the
-    package fails
-    or importing is forbidden.
+    package fails or importing is forbidden.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

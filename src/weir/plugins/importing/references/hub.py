@@ -258,15 +258,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub, imported once for each commit.
-
-    A branch's commit is remembered, so that a name always means the same data.
+    """Return a data set of the hub, imported once for each commit; a branch's commit is remembered.
 
     again: look up the present commit.
 
     Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
-    or
-    FormatError for other data.
+    or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
