@@ -19,8 +19,7 @@ def golden_subject(
     """Return (rankings of the systems that answer all typed queries, (system, reason) of each other system).
 
     queries: {identifier: text}. A text of the collection's own queries has its stored rankings; others are
-        searched for
-    now, unless the system asks a service.
+        searched for now, unless the system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):

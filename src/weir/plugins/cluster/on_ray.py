@@ -1,9 +1,8 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
 Vectors and rankings never pass through Ray: a task gets names and the number of a result, and does the work
-    of
-`weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This module
-restarts lost tasks.
+of `weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This
+module restarts lost tasks.
 """
 
 from __future__ import annotations

@@ -26,11 +26,12 @@ COLLECTIONS = {"metavar": "[NAME=]COLLECTION"}
 def pool_command(targets: tuple[str, ...], given: Given, out: Path) -> None:
     """Write a sheet of the documents to judge next.
 
-    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection without
-    judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the first k of any
-    system. It is blind: it does not say which system returned a document, or at which rank. Queries whose judging
-    narrows scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
+    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection
+    without judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the
+    first k of any system, but not which system returned it, or at which rank. Queries whose judging narrows
+    scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
     labels relabel FOLDER/to_judge.tsv TARGETS
+
     The sheet has texts if the collection is known: for run files by --collection.
     """
     pools = labels.judging_pool(*targets, out=out, **given)

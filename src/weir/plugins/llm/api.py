@@ -167,8 +167,8 @@ def llm_trace(
     datasets: only these datasets, by default all. A group means its members.
 
     Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset,
-    query or
-    verdict, BadValue if no system asks a language model or if collection, settings or prompts have changed.
+    query or verdict, BadValue if no system asks a language model or if collection, settings or prompts have
+    changed.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

@@ -82,8 +82,7 @@ def admission_order(
     """Return all documents in the order in which a filter that gets broader permits them, int64[N].
 
     kind: "by lot" is random; "near" begins with the documents nearest to the query's best one, "far" with
-        those
-        nearest to a random one of the farther half.
+        those nearest to a random one of the farther half.
     scores: float32[N], of the documents.
     similar: document -> float32[N], the similarity of all documents to it.
     """

@@ -791,10 +791,8 @@ def with_rankings(
     """Return (rankings for the queries whose values differ most, estimated bytes that they take).
 
     "rankings" has, by query position, "r": numbers of each system's first documents, None without its
-    ranking; "g":
-    grades by document number; "o": who judged, if known. "documents" has names and texts by number, and
-    "judged" is
-    True if the judgments are on this machine.
+    ranking; "g": grades by document number; "o": who judged, if known. "documents" has names and texts by
+    number, and "judged" is True if the judgments are on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

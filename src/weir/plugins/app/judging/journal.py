@@ -20,13 +20,11 @@ Kind: TypeAlias = Literal[
     "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
 ]
 """A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a
-preference, a
-note, a label taken back, or an undo.
+preference, a note, a label taken back, or an undo.
 """
 Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
 """A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
-of two
-documents or two rankings.
+of two documents or two rankings.
 """
 Pair: TypeAlias = tuple[str, str]
 """(query, document)."""
