@@ -212,7 +212,7 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return facts from the first ten documents of all rankings; those that need missing texts are left out."""
+        """Return facts from the first ten documents of all rankings; facts that need missing texts are left out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)

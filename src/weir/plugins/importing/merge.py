@@ -77,7 +77,7 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words: as characters, whatever case and blanks, or as whole tokens.
+    """A search for documents that contain words: by characters, ignoring case and blanks, or by whole tokens.
 
     documents: {identifier: (title, text)}.
     how: "all" or "any" of several words, "" if open.

@@ -111,7 +111,7 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows whose grade lets a probe change them, shuffled by the seed; never those of grade NaN."""
+    """Return the rows whose grade, if not NaN, lets a probe change them, shuffled by the seed."""
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]

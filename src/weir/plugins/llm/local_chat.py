@@ -319,7 +319,7 @@ class ChatForm:
         return np.array(ids, np.int64)
 
     def text(self, ids: Int64) -> str:
-        """Return the text of tokens, without those that end it."""
+        """Return the text of tokens, without end tokens."""
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:

@@ -1,4 +1,4 @@
-"""Whether queries and judgments can show a change of systems (`weir audit --fit`)."""
+"""Can queries and judgments show a change of systems? (`weir audit --fit`)"""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, and why not."""
+    """A verdict, with reasons, if queries and judgments can show a change of systems."""
 
     subject: str
     change: float

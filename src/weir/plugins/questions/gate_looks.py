@@ -135,7 +135,7 @@ def gate_sequentially(
     state: file of the values seen so far, made at the first look; new queries are added. A query seen earlier
         still counts if it is missing now.
 
-    The other arguments are those of `weir.gate`. Raises BadValue if an earlier value has changed, if rules or
+    The other arguments are as in `weir.gate`. Raises BadValue if an earlier value has changed, if rules or
     cases differ from earlier looks, and for measures outside 0..1; FormatError for a file of another kind;
     and the errors of `weir.gate`.
     """

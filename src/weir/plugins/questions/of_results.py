@@ -368,7 +368,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Files are those of `ResultSet.save`, of a command's --json, or of `weir gate --sequential`; others are
+    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are
     ignored. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()

@@ -86,7 +86,7 @@ def paper_table(
     """Return datasets x systems, a row's best bold, the second underlined, with averages if datasets are
     several.
 
-    units: what each dataset counts as in averages, such as its group.
+    units: {dataset: its unit in averages, such as its group}.
 
     Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
     average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it.

@@ -134,7 +134,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """The mappings and settings of the index; raises BadValue if the name stands for several indexes."""
+        """The mappings and settings of the index; raises BadValue if the name matches several indexes."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"

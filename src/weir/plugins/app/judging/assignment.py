@@ -116,8 +116,7 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {item: time of showing} of what a judge sees and has not answered; after an undo, the latest
-        first."""
+        """Return {item: time of showing} of a judge's unanswered items; after an undo, the latest first."""
         return {
             item: since
             for item, since in self.claims.items()

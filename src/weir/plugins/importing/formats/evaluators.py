@@ -116,7 +116,7 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries with answers; texts of `context` are relevant, those of `retrieval_context` are a ranking."""
+    """Yield queries with answers; texts of `context` are relevant, `retrieval_context` is a ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from map(Used, ("relevant", "retrieved"), names)
     for row in contents.rows:
