@@ -54,7 +54,7 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel; raises BadValue for numbers below 1, and for a measure whose higher values are not better."""
+    """Settings of a funnel; raises BadValue for numbers below 1 and measures whose higher values are not better."""
 
     k: int = 10
     """Number of documents of a final answer."""
