@@ -1,5 +1,4 @@
-"""Conversion between the objects of Weir and of other tools. Begin with `export.py` (`weir data export`);
-importing this package imports none of these tools."""
+"""Convert objects of Weir and of other tools; begin with `export.py` (`weir data export`)."""
 
 from weir.lazy_names import lazy_names
 

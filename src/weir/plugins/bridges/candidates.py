@@ -1,4 +1,4 @@
-"""Rankings of given candidates, and exact searches of a collection by a model, without an index on disk."""
+"""Rank given candidates, and search a collection by a model exactly, without an index on disk."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """Return a system that orders each query's given candidates.
+    """Return a system that orders each query's given candidates, by its scores or a pipeline's last
+    re-ranker.
 
-    They are ordered by the system's scores, or by the last re-ranker of a pipeline. All are ordered, unless a
-    re-ranker has a depth. Raises BadValue for a system that can score only documents that it finds itself,
-    such as a fusion.
+    All are ordered unless a re-ranker has a depth. Raises BadValue for a system that scores only documents
+    that it
+    finds itself, such as a fusion.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
@@ -52,7 +53,7 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """Return a description that is valid in this process only."""
+        """Return a description valid in this process only."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -89,10 +90,9 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Return the k nearest documents of each query that has a text, found exactly.
+    """Return the k nearest documents of each query that has a text, found exactly, by chunks of documents.
 
-    Vectors of one chunk of documents are in memory at a time. Raises BadValue for k below 1 and for values
-    that are not vectors.
+    Raises BadValue for k below 1 and for values that are no vectors.
     """
     loaded, asked = encoder.load(), with_text(queries)
     texts = queries.take(asked).text
@@ -109,10 +109,9 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
 def sparse_run(
     query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
 ) -> Run:
-    """Return the k documents with the largest product of term weights with each query, found exactly.
+    """Return the k documents with the largest dot product of term weights with each query, found exactly.
 
-    Documents that share no term with the query are left out. Raises BadValue for k below 1 and for weights
-    below 0.
+    Documents without a common term are left out. Raises BadValue for k below 1 and for weights below 0.
     """
     asked = with_text(queries)
     query, _ = _terms(query_terms, queries.take(asked).text.tolist())

@@ -1,4 +1,4 @@
-"""The command `weir data export`, which writes results in the formats of other tools."""
+"""The command `weir data export`."""
 
 from __future__ import annotations
 

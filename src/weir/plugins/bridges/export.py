@@ -1,4 +1,4 @@
-"""Results in the formats of MTEB, the Hugging Face hub and ir_metadata."""
+"""Write results in the formats of MTEB, the Hugging Face hub and ir_metadata."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[Resu
 
 
 def task_of(collection: str) -> BenchmarkTask:
-    """Return MTEB's task for a collection; if MTEB has none, one with the collection's name."""
+    """Return a collection's task in MTEB; if it has none, one with the collection's name."""
     names = toml_facts("benchmark_tasks.toml").get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
@@ -115,16 +115,21 @@ HUNDREDTHS = 100
 def write_hub_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, dataset: str = ""
 ) -> list[Path]:
-    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for the repository of a system's
-    model.
+    """Write results as <folder>/<system>/.eval_results/<collection>.yaml, for a model's repository; return
+    the paths.
 
-    Another split than test gives <collection>-<split>.yaml. A file has nDCG@10 in percent, with its interval
-    and the number of queries in the notes. Returns the paths.
+    Splits other than test give <collection>-<split>.yaml. A file has nDCG@10 in percent; the notes have its
+    interval
+    and the number of queries.
+
     results: a results folder, or finished results.
     dataset: the data set on the hub as ORG/NAME:TASK, for results on one collection, by default MTEB's.
-    Raises BadValue for an unknown data set, a data set with several collections, and results without nDCG@10; also
-    for a collection whose counts differ from the published ones of its name, unless a data set is given. Raises
-    MissingExtra without PyYAML, FormatError for damaged results, StoreError if a file cannot be written.
+
+    Raises BadValue for an unknown data set, one with several collections, and results without nDCG@10;
+    without
+    `dataset` also for a collection whose counts differ from the published ones. Raises MissingExtra without
+    PyYAML,
+    FormatError for damaged results, StoreError if a file cannot be written.
     """
     yaml = require("yaml", "import-sources")
     cells = _counting_cells(results)
@@ -182,17 +187,19 @@ NO_FACTS = (
 def write_mteb_results(
     results: Path | str | Sequence[ResultCell], folder: Path | str, model: str = ""
 ) -> list[Path]:
-    """Write results as MTEB does: results/<model>/<revision>/<task>.json, with a record of each model; return
-    the paths.
+    """Write results as MTEB does, results/<model>/<revision>/<task>.json with model_meta.json; return the
+    paths.
 
     results: a results folder, or finished results.
     model: the name in MTEB, such as intfloat/e5-small, for results of one system, by default weir/<system>.
 
-    Scores are means, under MTEB's names if it has the measure. Scores of other splits in an existing file are
-    kept. The revision of the data is Weir's fingerprint, that of a model is a hash of the system's settings.
-    Raises BadValue for results without nDCG@10, a name with several systems, and two results that would be one of
-    MTEB's (with self-matches and without); also for a collection whose counts differ from the published ones of
-    its name. Raises StoreError if a file cannot be written.
+    Scores are means, under MTEB's names where it has the measure. Other splits in an existing file are kept.
+    A model's
+    revision is a hash of the system's settings. Raises BadValue for results without nDCG@10, one model for
+    several
+    systems, two results with the same path, and a collection whose counts differ from the published ones.
+    Raises
+    StoreError if a file cannot be written.
     """
     cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
@@ -227,7 +234,7 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """Return a hash of everything except the collection that decides a system's rankings."""
+    """Return a hash of everything that decides a system's rankings, except the collection."""
     return Stage("run", name, {"system": description}).key
 
 
@@ -286,7 +293,7 @@ EXPECTED = "comments with YAML between '# ir_metadata.start' and '# ir_metadata.
 
 
 def read_ir_metadata(path: Path | str) -> dict[str, Any]:
-    """Return the metadata at the head of a run file, {} if there is none.
+    """Return the metadata at the head of a run file; {} if there is none.
 
     Raises FormatError for malformed metadata, MissingExtra without PyYAML.
     """
@@ -314,9 +321,10 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
 
 
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
-    """Write a run in TREC's format with metadata in comments at its head.
+    """Write a run in TREC's format, with metadata in comments at its head.
 
-    Raises BadValue for a name of another format and for an identifier with white space, MissingExtra without
+    Raises BadValue for a file name of another format and for white space in an identifier, MissingExtra
+    without
     PyYAML, StoreError if the file cannot be written.
     """
     text = require("yaml", "import-sources").safe_dump(
@@ -326,9 +334,9 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
 
 
 def write_annotated_runs(results: Path | str | Sequence[ResultCell], folder: Path | str) -> list[Path]:
-    """Write rankings with their metadata as <folder>/<collection>/<system>.trec, and return the paths.
+    """Write rankings with their metadata as <folder>/<collection>/<system>.trec; return the paths.
 
-    Another split than test gives the folder <collection>-<split>.
+    Splits other than test go to <collection>-<split>.
 
     results: a results folder, or finished results.
 

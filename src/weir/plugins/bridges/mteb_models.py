@@ -44,7 +44,7 @@ class MtebCrossEncoder(Protocol):
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Return MTEB's ModelMeta of this model, with its name and revision."""
+        """MTEB's ModelMeta of this model, with its name and revision."""
 
     predict: Callable[..., Any]
 
@@ -55,7 +55,7 @@ class MtebSearch(Protocol):
 
     @property
     def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
-        """Return MTEB's ModelMeta of this model, with its name and revision."""
+        """MTEB's ModelMeta of this model, with its name and revision."""
 
     index: Callable[..., None]
     search: Callable[..., Mapping[str, Mapping[str, float]]]
@@ -74,14 +74,16 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """Return a model of MTEB as a system, or a cross-encoder as a re-ranker, for the right side of >>.
+    """Return a model of MTEB as a system; a cross-encoder as a re-ranker, for the right side of >>.
 
-    If vectors are compared by cosine or dot product, Weir searches them exactly; otherwise MTEB does.
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
     name: the printed name, by default the model's.
     version: a label that identifies stored results. Without it they are computed again in each process.
-    Raises BadValue for another object, MissingExtra without mteb.
+
+    Vectors compared by cosine or dot product are searched by Weir, exactly; others by MTEB. Raises BadValue
+    for another
+    object, MissingExtra without mteb.
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
         raise BadValue(
@@ -105,11 +107,13 @@ def from_mteb(
 def to_mteb(system: object, name: str | None = None, revision: str | None = None) -> MtebSearchModel:
     """Return a system as a model of MTEB's search protocol: `mteb.evaluate(to_mteb(weir.BM25()), tasks)`.
 
-    Given candidates are ordered by the system's scores, or by its last re-ranker.
     system: a system, a re-ranker, or a function or object that `weir.system` takes.
     name: the name in MTEB's results, by default weir/<system>.
     revision: by default a hash of everything that decides the rankings.
-    Raises BadValue for another object, MissingExtra without mteb.
+
+    Given candidates are ordered by the system's scores, or by its last re-ranker. Raises BadValue for another
+    object,
+    MissingExtra without mteb.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     meta = require("mteb.models.model_meta", "bridges").ModelMeta
@@ -122,13 +126,12 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
 
 @dataclass(eq=False)
 class MtebSearchModel:
-    """A system of Weir wrapped in MTEB's SearchProtocol, so that MTEB can evaluate it."""
+    """A system of Weir in MTEB's SearchProtocol."""
 
     system: Retriever | Reranker
     mteb_model_meta: Any
-    """MTEB's ModelMeta, with name and revision."""
     indexed: tuple[Corpus, Searcher | None] | None = None
-    """The task's corpus and its searcher, None for a re-ranker."""
+    """The task's corpus and its searcher, which is None for a re-ranker."""
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
         """Index the documents of a task, with columns id, text and perhaps title."""
@@ -151,9 +154,11 @@ class MtebSearchModel:
     ) -> dict[str, dict[str, float]]:
         """Return {query: {document: score}} with up to top_k documents.
 
-        An instruction is appended to the query's text, as MTEB does. Raises BadValue before `index`, and for
-        conversations.
         top_ranked: {query: the only documents to rank}.
+
+        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
+        for
+        conversations, and for a re-ranker without top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

@@ -1,4 +1,4 @@
-"""Conversion of judgments, rankings and measures to objects of ranx and ir-measures."""
+"""Convert judgments, rankings and measures to objects of ranx and ir-measures."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
 
 
 def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  its named tuples or measure
-    """Return a run as a list of ir-measures' ScoredDoc, judgments as a list of Qrel, or a measure as its
-    measure.
+    """Return a run as a list of ir-measures' ScoredDoc, judgments as its Qrel, a measure as its measure
+    object.
 
-    Raises BadValue for other values, fractional grades, and a measure that ir-measures lacks or defines
-    differently. Raises MissingExtra without ir-measures.
+    Raises BadValue for other values, fractional grades and a measure that it lacks or defines differently,
+    MissingExtra without ir-measures.
     """
     library = require("ir_measures", "bridges")
     if isinstance(value, (Run, Qrels)):

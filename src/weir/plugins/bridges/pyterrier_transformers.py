@@ -30,6 +30,7 @@ def from_pyterrier(
     reranks: True for a re-ranker, for the right side of >>. Its transformer gets qid, query, docno and text.
     name: the printed name, by default the class's.
     version: a label that identifies stored results. Without it they are computed again in each process.
+
     Raises BadValue for another object.
     """
     if isinstance(transformer, type) or not isinstance(transformer, FrameTransformer):
@@ -52,12 +53,15 @@ def from_pyterrier(
 
 
 def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) -> Any:  # noqa: ANN401  a Transformer
-    """Return a system that searches a collection's documents, as a transformer of PyTerrier.
+    """Return a transformer of PyTerrier that searches a collection's documents by a system.
 
-    Frames of queries (qid, query) get up to k documents each, with docno, score and rank from 0. Frames with
-    documents are ordered by the system's scores, or its last re-ranker's. Other columns are kept.
     system: a system, a re-ranker, or a function or object that `weir.system` takes.
-    Raises BadValue for another object, MissingExtra without PyTerrier.
+
+    A frame of queries (qid, query) gives up to k documents each, with docno, score and rank from 0; a frame
+    with
+    documents is ordered by the system's scores, or its last re-ranker's. Other columns are kept. Raises
+    BadValue for
+    another object, MissingExtra without PyTerrier.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     corpus = collection if isinstance(collection, Corpus) else collection.corpus

@@ -1,4 +1,4 @@
-"""An evaluator for the trainers of sentence-transformers, on any collection with any measures."""
+"""An evaluator for the trainers of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -47,20 +47,21 @@ class SparseTextEncoder(Protocol):
         ...
 
     def sparsity(self, embeddings: object) -> dict[str, float]:
-        """Return statistics of the term weights, such as the mean number of terms with a weight in a text."""
+        """Return statistics of term weights, such as the mean number of weighted terms of a text."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainers take instances of their own class alone
-    """An evaluator for any trainer of sentence-transformers:
+    """Evaluate a model during training by sentence-transformers:
     evaluator=SentenceTransformersEvaluator("mine/").
 
     A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first
-    `depth` documents of `first`. A call encodes each document once and has the vectors of one chunk in
-    memory. It returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low and _high. With an
-    output path it writes the values of queries to weir/<name>/, for `weir.Scores.load`, and means beside
-    them, for `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
+    `depth`
+    documents of `first`. A call returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low
+    and _high.
+    With an output path it writes values by query to weir/<name>/, for `weir.Scores.load`, and means, for
+    `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
     """
 
     dataset: Dataset | str | Path
@@ -86,7 +87,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @cached_property
     def collection(self) -> Dataset:
-        """The collection to evaluate on, opened at the first call."""
+        """The collection, opened at the first use."""
         return self.dataset if isinstance(self.dataset, Dataset) else load(self.dataset)
 
     @property
@@ -96,7 +97,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @property
     def primary_metric(self) -> str:
-        """The key of a call's results by which a trainer chooses checkpoints."""
+        """The key of a call's result by which a trainer chooses checkpoints."""
         return f"{self.name}_{measures_of(self.measures)[0]}"
 
     @property
@@ -105,7 +106,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Return the settings that a model's card shows."""
+        """Return the settings shown on a model's card."""
         measured = [str(measure) for measure in measures_of(self.measures)]
         return {"collection": self.collection.fingerprint, "measures": measured, "k": self.k}
 

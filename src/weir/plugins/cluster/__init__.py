@@ -1,4 +1,4 @@
-"""Runs of experiments on a cluster (`weir run --on ray`), and results in a store such as S3.
+"""Run experiments on a cluster (`weir run --on ray`), and keep results in a store such as S3.
 
 Begin with `on_ray.py`.
 """

@@ -1,7 +1,8 @@
 """Objects in a store that machines share: S3, Google Cloud Storage, Azure, and others that fsspec knows.
 
-An object appears whole or not at all. If several machines create the same one, one succeeds, by the store's
-conditional write (If-None-Match); a store that ignores the condition is refused.
+An object appears whole or not at all. Of several machines that create it, one succeeds (If-None-Match); a
+store that
+ignores the condition is refused.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Moved = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class ObjectStore:
-    """Objects below an address such as s3://bucket/prefix.
+    """Objects below an address such as s3://bucket/prefix; methods raise StoreError if the store fails or
+    refuses.
 
-    All methods raise StoreError if the store fails or refuses. Credentials come from the store's package:
-    environment, the user's files, roles of the machine.
+    Credentials come from the store's package: environment, the user's files, roles of the machine.
     """
 
     address: str
@@ -42,8 +43,8 @@ class ObjectStore:
     def open(address: str) -> ObjectStore:
         """Return the store at an address, after testing that it can write, write conditionally and delete.
 
-        Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError for a store
-        that fails the test.
+        Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError if the test
+        fails.
         """
         parts = urlsplit(address)
         if parts.scheme in ("file", "local"):
@@ -99,7 +100,7 @@ class ObjectStore:
             self.files.pipe_file(f"{self.root}/{name}", data)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object, or None; raises StoreError for more than RECORD_BYTES."""
+        """Return the bytes of an object; None if there is none. Raises StoreError for more than RECORD_BYTES."""
         with self._reached():
             try:
                 length = self.files.size(f"{self.root}/{name}")
@@ -140,7 +141,7 @@ class ObjectStore:
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Write an object to a file; return False without one."""
+        """Write an object to a file; return False if there is none."""
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

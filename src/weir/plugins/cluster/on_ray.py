@@ -1,8 +1,9 @@
-"""An experiment on a Ray cluster: its results are made by tasks that write to a folder shared by all machines.
+"""An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-Vectors and rankings never pass through Ray. A task gets the names of an experiment and the number of a
-result, and does the work of `weir run` in one process. Documents are encoded first, in shares, by actors that
-keep a model loaded. Lost tasks are restarted by this module.
+Vectors and rankings never pass through Ray: a task gets names and the number of a result, and does the work
+    of
+`weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This module
+restarts lost tasks.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ SHARES_PER_ENCODER = 4
 LEDGER_CALLS = 1000
 """Requests that may wait for the ledger."""
 SLOW_FACTOR, SLOW_SECONDS, SLOW_BESIDE = 4.0, 60.0, 3
-"""A job is slow after this factor of its group's median and these seconds, once this number of the group has ended."""
+"""A job is slow after 4 times its group's median and 60 seconds, once 3 of the group have ended."""
 PASSED = (
     "WEIR_HOME",
     "WEIR_DEVICE",
@@ -61,7 +62,7 @@ PASSED = (
     "WEIR_API_PRICE",
     "WEIR_API_RATE",
 )
-"""Environment variables passed to tasks; keys are not among them, each machine has its own."""
+"""Environment variables passed to tasks; keys are not among them."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,11 @@ class Grid:
     drop_self: bool
     at: str
     variables: tuple[tuple[str, str], ...]
-    """Environment variables; passed here because Ray would start extra workers for them."""
+    """Environment variables; by Ray's own option they would cost extra workers."""
 
     @staticmethod
     def of(experiment: Experiment, at: Path) -> Grid:
-        """Return the names of an experiment; raises BadValue for a part that only this process has."""
+        """Return an experiment by names; raises BadValue for a part that only this process has."""
         for system in experiment.parsed_systems():
             if session_only(system.describe()):
                 raise BadValue(
@@ -99,7 +100,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Return the results to make (a system on a dataset each), in order."""
+        """Return the results to make, one for each system and dataset, in order."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -146,7 +147,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """A share of the documents to encode before a system is run on a collection: number `number` of `of` shares."""
+    """A share of the documents to encode before a system runs on a collection: number `number` of `of`."""
 
     cell: int
     """Number of the cell."""
@@ -156,7 +157,7 @@ class EncodingShare:
 
 
 Job: TypeAlias = int | EncodingShare
-"""The number of a cell, or a share: one worker's unit of work."""
+"""A unit of work: the number of a cell, or a share."""
 
 
 def _title(cells: Sequence[Cell], job: Job) -> str:
@@ -167,7 +168,7 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
 
 
 class GridActor:
-    """A Ray actor shared by all workers: counts of requests, and the machine on which each job began."""
+    """A Ray actor that all workers share: counts of requests, and the machine of each job."""
 
     def __init__(self, spent: Spent) -> None:
         self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
@@ -183,13 +184,13 @@ class GridActor:
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
-        """Return (job, machine) for each job that has begun since the last call."""
+        """Return (job, machine) for each job begun since the last call."""
         return [self.begun.popleft() for _ in range(len(self.begun))]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
-    """The counts of requests of all tasks, held by an actor."""
+    """Counts of the requests of all tasks, held by an actor; methods raise ServiceError if it is lost."""
 
     actor: Any
     ray: Any
@@ -254,13 +255,13 @@ def _logged(
 
 
 class ShareWorker:
-    """A Ray actor that encodes shares of documents, with the last model kept in memory."""
+    """A Ray actor that encodes shares of documents and keeps its last model loaded."""
 
     def __init__(self) -> None:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
 
     def encode(self, share: EncodingShare, grid: Grid, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-        """Encode a share of documents in a worker; return "" or the failure as one line."""
+        """Encode a share of documents; return "" or the failure as one line."""
 
         def work(cell: Cell) -> None:
             system, encoding = _encodings(cell)[share.stage]
@@ -273,15 +274,16 @@ class ShareWorker:
 
 @dataclass(frozen=True)
 class RayCluster:
-    """The Ray cluster at an address; "ray" means RAY_ADDRESS, else a cluster started for this process."""
+    """The Ray cluster at an address; "ray" means RAY_ADDRESS, else one started for this process."""
 
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make all unfinished results of an experiment. If some fail, the others are finished first.
+        """Make all unfinished results of an experiment; failures are raised after the others have finished.
 
         Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
-        this process has, and WeirError for failed results.
+        this process
+        has, and WeirError for failed results.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)
@@ -383,7 +385,7 @@ class _Work:
     processors: int
     """CPUs of a cell."""
     widest: int
-    """CPUs of the smallest machine, for a cell that gets a machine of its own."""
+    """CPUs of the smallest machine, given to a cell that ran out of memory."""
     gpus: int
     makers: dict[int, set[int]]
     """For each cell the cells that must end before it."""

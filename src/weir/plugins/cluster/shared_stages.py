@@ -38,7 +38,7 @@ class _DamagedError(StoreError): ...
 
 @dataclass(frozen=True, eq=False)
 class SharedStages:
-    """The indexes and rankings in a shared store; all methods raise StoreError if it cannot be reached."""
+    """The indexes and rankings in a shared store; methods raise StoreError if it cannot be reached."""
 
     address: str
     base: Path
@@ -53,9 +53,10 @@ class SharedStages:
         self.store  # noqa: B018  opening it does this
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Fetch the files of a stage, checking each, then the record; return False if the store lacks it.
+        """Fetch a stage's files, checking each, then its record; return False if the store lacks it or has it
+        damaged.
 
-        Files that are on this machine are not fetched again.
+        Files already on this machine are not fetched again.
         """
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:

@@ -1,4 +1,1 @@
-"""The conformance kit: does a tool compute its measures exactly?
-
-Begin with `certificate.py`; `oracle.py` shares no code with `weir.measures`.
-"""
+"""The conformance kit: does a tool compute its measures exactly? Begin with `certificate.py`."""

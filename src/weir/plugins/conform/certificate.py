@@ -1,4 +1,4 @@
-"""Grades of a tool's answers: outcomes, causes of differences, counts by group."""
+"""Grade a tool's answers: outcomes, causes of differences, counts by group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vecto
 
 @dataclass(frozen=True)
 class Question:
-    """A test case and the measure that a tool is asked to compute on it."""
+    """A test case, and the measure that a tool must compute on it."""
 
     case: Case
     measure: str
@@ -39,7 +39,7 @@ class Deviation:
     change: Change
     """Returns None if the reading changes nothing."""
     last_resort: bool = False
-    """True if it may fit many values by chance; tried only if no other fits."""
+    """True if it may fit by chance; tried only if no other fits."""
 
 
 def _convention(**changes: str) -> Change:
@@ -189,11 +189,10 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """Return, for each wrong value of a tool, the name of a deviation (another reading of the measure) that
-    gives it.
+    """Return, for each wrong value, the name of a deviation (another reading of the measure) that gives it.
 
-    Readings may fit by chance, so the reading that explains most values is taken first; pairs of readings and
-    last resorts come last.
+    The reading that explains most values is taken first; pairs and last resorts come last. UNEXPLAINED if
+    none fits.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {
@@ -279,7 +278,7 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """The grade of a tool's answer to one test vector and measure, with the differences found."""
+    """The grade of a tool's answer to one test vector and measure."""
 
     vector: Vector
     measure: str
@@ -292,7 +291,7 @@ class Graded:
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Return a grade for each test vector and measure that a tool was asked.
+    """Return a grade for each test vector and measure; a vector without an answer is not applicable.
 
     explain: also find why values differ, which takes longer.
     """
@@ -344,7 +343,7 @@ def _value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDi
 
 @dataclass(frozen=True)
 class Counts:
-    """How many pairs of a test vector and a measure passed, differ, were refused or do not apply."""
+    """How many (vector, measure) pairs passed, differ, were refused or do not apply."""
 
     group: str
     vectors: int
@@ -394,7 +393,7 @@ class Summary:
 
 
 def summarised(answers: Answers, graded: Sequence[Graded]) -> Summary:
-    """Return the outcomes of a tool's answers, counted by group of test vectors, and the reasons for differences."""
+    """Return the outcomes of a tool's answers, counted by group, and the reasons for differences and refusals."""
     outcomes: dict[str, set[str]] = {}
     for g in graded:
         outcomes.setdefault(g.vector.id, set()).add(g.outcome)
@@ -453,12 +452,12 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """Return the `most` grades whose values are farthest from exact, each with its largest difference."""
+    """Return (grade, its largest difference) of the `most` grades farthest from exact, farthest first."""
     largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 
 
 def vectors_fingerprint() -> str:
-    """Return twelve hex digits that change with any golden vector."""
+    """Return 12 hex digits that change with any golden vector."""
     content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

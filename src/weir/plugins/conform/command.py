@@ -1,4 +1,4 @@
-"""weir study conform: does a tool measure what it says?"""
+"""The command `weir study conform`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact value of every measure, computed straight from its definition."""
+"""Exact values of every measure, from its definition; shares no code with weir.measures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def over(above: int | Fraction, below: int | Fraction) -> Fraction:
 
 
 def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
-    """Return the sum of gain / log2(rank + ahead), as coefficients of the terms 1 / log2(m)."""
+    """Return the sum of gain / log2(rank + ahead), as {m: coefficient of 1 / log2(m)}."""
     # log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, so that
     # sums that are multiples of each other are recognised.
     coefficients: dict[int, Fraction] = {}
@@ -43,7 +43,7 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
 
 
 def value(terms: Discounted) -> Exact:
-    """Return the value of a discounted sum, a fraction if only log2(2) = 1 is left."""
+    """Return the value of a discounted sum; a fraction if only log2(2) is left."""
     if set(terms) <= {2}:
         return terms.get(2, Fraction(0))
     return total([_WORK.divide(_as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
@@ -66,7 +66,7 @@ def _power_of_two(exponent: Fraction) -> Fraction:
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """Return a discounted sum, computed with binary logarithms, converted to logarithms of another base."""
+    """Return a discounted sum by binary logarithms as one by logarithms of another base."""
     return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 
@@ -104,7 +104,7 @@ def _as_decimal(number: Exact) -> Decimal:
 
 
 def exact_text(number: Exact) -> dict[str, str]:
-    """Return a number with thirty digits as "decimal", and as "fraction" if it is a short one."""
+    """Return {"decimal": the number with 30 digits}, with "fraction" if that has at most 100 characters."""
     forms = {"decimal": str(_SHOWN.plus(_as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
         forms["fraction"] = str(number)
@@ -141,7 +141,7 @@ _EPSILON = Fraction(1, 100000)
 
 
 def definition(*names: str, of: dict[str, Definition] = DEFINITIONS) -> Callable[[Definition], Definition]:
-    """Return a decorator that registers a function as the definition of these measures, in `of`."""
+    """Return a decorator that registers a function as the definition of these measures."""
 
     def add_definition(function: Definition) -> Definition:
         of.update(dict.fromkeys(names, function))
@@ -465,7 +465,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """The treatment of ties, missing rankings and queries without relevant documents, which measures leave open."""
+    """Conventions that measures leave open: ties, missing rankings, queries without relevant documents."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
@@ -482,7 +482,7 @@ class OracleConventions:
 
 @dataclass(frozen=True)
 class Case:
-    """The input of a measure: judgments, rankings and conventions; documents are in the order of a file."""
+    """The input of a measure: judgments, rankings and conventions."""
 
     qrels: Judgments
     run: Rankings
@@ -505,14 +505,14 @@ class MeasureName:
 
 @dataclass(frozen=True)
 class Answer:
-    """The exact value of one measure for each query that its conventions average over, and the mean."""
+    """Exact values of a measure for the queries that count, and their mean."""
 
     per_query: Mapping[str, Exact]
     mean: Exact
 
 
 def parse_name(text: str) -> MeasureName:
-    """Return the parts of a measure's name; raises BadValue and UnknownName."""
+    """Return the parts of a measure's name; raises BadValue if malformed, UnknownName for an unknown measure."""
     if text.startswith("condensed(") and text.endswith(")"):
         return replace(parse_name(text[len("condensed(") : -1]), condensed=True)
     match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?(?:@([1-9][0-9]*))?", text)
@@ -528,7 +528,7 @@ def parse_name(text: str) -> MeasureName:
 
 
 def refusal(case: Case) -> str | None:
-    """Return why judgments or a ranking are invalid and must be refused, or None if they are valid."""
+    """Return why judgments or rankings must be refused; None if they are valid."""
     if not any(case.qrels.values()):
         return "the judgments are empty"
     for query, pairs in case.qrels.items():
@@ -545,9 +545,9 @@ def refusal(case: Case) -> str | None:
 
 
 def exact_answer(case: Case, measure: str) -> Answer:
-    """Return the exact value of a measure for each query that the case's conventions count, and its mean.
+    """Return the exact value of a measure for each query that counts, and the mean.
 
-    Raises BadValue if the input must be refused, if no query is left, or if tied documents have too many
+    Raises BadValue for input that must be refused, if no query counts, or if ties have more than 5,040
     orders.
     """
     reason = refusal(case)
@@ -592,14 +592,14 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Return documents sorted by score, then by the bytes of their identifier, both descending."""
+    """Return documents by descending score; ties by descending bytes of the identifier."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])
 
 
 def orders(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> Iterator[list[str]]:
-    """Yield every order that the scores allow; steps raise BadValue for too many."""
+    """Yield every order that the scores allow; raises BadValue for more than 5,040."""
     compared = {d: _compared(s, conventions) for d, s in scored}
     tied = [
         list(group)

@@ -1,4 +1,4 @@
-"""Answers of other tools, each asked in its own process and Python."""
+"""Ask other tools for their answers, each in its own process and Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class ToolValue:
-    """The values that a tool gives for one measure, or its reason to refuse."""
+    """A tool's values for one measure, or its reason to refuse."""
 
     mean: float | None = None
     per_query: tuple[tuple[str, float], ...] = ()
@@ -30,11 +30,11 @@ class ToolValue:
     """Why it refuses."""
 
     def values(self) -> list[float]:
-        """Return the tool's value of each query, then its mean if it gave one."""
+        """Return the values of the queries, then the mean if given."""
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Return True if a number equals the exact one within the printed decimals or 1e-9 (relative above 1)."""
+        """Return True if a number equals the exact one to the printed decimals, else to 1e-9 (relative above 1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
@@ -42,7 +42,7 @@ class ToolValue:
 
 @dataclass(frozen=True)
 class VectorReply:
-    """The values that a tool gives for one test vector, by name of the measure."""
+    """A tool's values for one test vector, by name of the measure."""
 
     measures: Mapping[str, ToolValue]
     not_applicable: str | None = None
@@ -62,7 +62,7 @@ class Answers:
 
 
 def tools() -> tuple[str, ...]:
-    """Return the names of the tools that Weir can test, sorted."""
+    """Return the names of the tools with an adapter, sorted."""
     return tuple(sorted(path.stem for path in _script().with_name("adapters").glob("*.py")))
 
 
@@ -76,9 +76,10 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """Return a tool's answers; if its process dies, it is restarted after the vector that killed it.
+    """Return a tool's answers; a process that dies is started again after the vector that killed it.
 
     checkout: the folder of a tool that is not a package.
+
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """
     if tool not in tools():
@@ -140,7 +141,7 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 
 
 def read_answers(path: Path) -> Answers:
-    """Return the answers in JSON lines, see docs/conformance.md; raises FormatError."""
+    """Read answers from JSON lines (docs/conformance.md); raises FormatError for others and for none."""
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
     replies: dict[str, VectorReply] = {}
@@ -162,7 +163,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
-    """Return answers in the format of `read_answers`, in the order of the vectors."""
+    """Return answers as JSON lines for `read_answers`, in the order of the vectors; unanswered ones are left out."""
     lines: list[dict[str, Any]] = [
         {"tool": answers.tool, "package": answers.package, "version": answers.version}
     ]
@@ -186,5 +187,5 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
 
 
 def json_number(number: float | None) -> float | str | None:
-    """Return a number for JSON; NaN and infinity as text, None as it is."""
+    """Return a number for JSON: NaN and infinity as text."""
     return number if number is None or number - number == 0 else str(number)

@@ -1,6 +1,6 @@
 """Golden vectors: inputs with exact answers, or with the reason why they must be refused.
 
-They are JSON files in the folder `vectors`; its README.md describes the fields for other languages.
+JSON files in the folder `vectors`; its README.md describes the fields.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 @dataclass(frozen=True)
 class Number:
-    """An exact value with thirty digits, and as a fraction if it is a short one."""
+    """An exact value with 30 digits, and as a fraction if that is short."""
 
     decimal: str
     fraction: str | None = None
 
     @staticmethod
     def of(exact: Exact) -> Number:
-        """Return an exact value as text of thirty digits, and as a fraction if that is short."""
+        """Return an exact value as text."""
         return Number(**exact_text(exact))
 
     def __float__(self) -> float:
@@ -47,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Vector:
-    """A test vector: one small input for a tool under test, with the exact answers it should give."""
+    """A small input for a tool under test, with the exact answers."""
 
     id: str
     group: str

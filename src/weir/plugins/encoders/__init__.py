@@ -1,7 +1,4 @@
-"""Heavier encoders: learned sparse weights, late interaction, T5, approximate indexes, PyTorch's engines.
-
-Begin with `learned_sparse.py` (`splade`, `unicoil`, `sparta`) and `late_interaction.py` (`colbert`).
-"""
+"""Learned sparse and late-interaction encoders, T5, approximate indexes; begin with `learned_sparse.py`."""
 
 from weir.lazy_names import lazy_names
 

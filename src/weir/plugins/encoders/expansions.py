@@ -63,13 +63,13 @@ class Expansions:
     """Documents without questions."""
 
     def block(self, start: int, stop: int) -> Strings:
-        """Return the questions of documents start..stop-1, joined by spaces."""
+        """Return the questions of documents start..stop-1, a text each, joined by blanks."""
         lines = self.lines(start, stop)
         return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return the questions that a model writes about each document, stored by text in Weir's home."""
+    """Return the questions that a model writes about each document; they are stored by text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -94,10 +94,11 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 
 
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
-    """Return the first n questions of each document in JSON lines, plain, .gz or .zst.
+    """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
-    Raises FormatError for a missing or damaged file, another form, and if no line is about a document of the
-    corpus.
+    A document that the file lacks has none. Raises FormatError for a missing or damaged file, another form,
+    and if
+    no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -129,7 +130,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
 
 def contents(path: Path) -> str:
-    """Return a hash of a file; raises FormatError if it cannot be read."""
+    """Return a hash of a file, 16 hex digits; raises FormatError if it cannot be read."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -234,10 +235,10 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Return the searcher of the expanded documents, after writing missing questions or reading them from
+        """Return the searcher of the documents with questions, which are written by the model or read from
         the file.
 
-        Warns (RankingWarning) if a file has no questions for some documents.
+        Warns (RankingWarning) if the file has none for some documents; raises FormatError.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -351,7 +352,7 @@ class DeepCT:
 
     @property
     def encoder(self) -> SparseEncoder:
-        """The encoder that gives the tokens their weights."""
+        """The encoder that gives tokens their weights."""
         reading = ("max_length", "dtype", "engine", "batch_tokens")
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
@@ -402,7 +403,7 @@ class DeepCT:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The joins of a tokenizer's word pieces to whole words."""
+    """A table that joins a tokenizer's word pieces to whole words."""
 
     pieces: list[str]
     """Text of every token."""
@@ -413,8 +414,7 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the table that joins a tokenizer's pieces; raises BadValue unless pieces begin with ##, as
-        BERT's."""
+        """Return the table of a tokenizer; raises BadValue unless pieces begin with ##, as BERT's."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -429,8 +429,8 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], all distinct words, weight of each word, its
-        number in the distinct words).
+        """Return each text's words: (ptr int64[texts + 1], all distinct words, weights, numbers of the
+        distinct words).
 
         A word occurs once in a text, with its largest weight.
         """

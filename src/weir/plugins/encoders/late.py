@@ -214,8 +214,7 @@ QUERY_GROWTH = 2
 
 @dataclass(frozen=True)
 class LateEncoder:
-    """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own
-    setting."""
+    """An encoder of texts to token vectors, with the settings of `colbert`; None takes the model's own."""
 
     model: str = "colbert"
     max_length: int | None = None
@@ -267,7 +266,7 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the marker token of queries or documents."""
+        """Return the token numbers of texts, with the marker after each first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -280,7 +279,7 @@ class TokenEncoder:
         return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
-        """Return the tokens, with each text padded to `fill` tokens if set."""
+        """Return the tokens, each text filled up to `fill` tokens if that is set."""
         if not self.fill:
             return batch
         lengths = batch.lengths
@@ -312,7 +311,7 @@ class LoadedLate:
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """Return the token vectors of each text in order, float32[tokens, dimensions], each of length 1.
 
-        Raises BadValue for a vector that is not finite and for a text that does not fit into memory.
+        Raises BadValue for a vector that is not finite, and a text that does not fit into memory.
         """
         rows = texts.tolist() if isinstance(texts, Strings) else texts
         blocks = list(self.stream(rows, kind))
@@ -331,7 +330,7 @@ class LoadedLate:
     ) -> Iterator[Ragged]:
         """Yield the token vectors of texts, in order, some thousand texts at a time; NaN is not refused.
 
-        Steps raise BadValue for a text that does not fit into memory.
+        Raises BadValue, while read, for a text that does not fit into memory.
         """
         part = self.query if kind == "query" else self.document
         prompted: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts

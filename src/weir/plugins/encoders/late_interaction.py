@@ -205,7 +205,7 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of given documents; None if `bits` are set, which take a whole collection."""
+        """Return a scorer of given documents; None if `bits` are set, which need a whole collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
@@ -295,7 +295,7 @@ def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates
 
 @dataclass(frozen=True, eq=False)
 class LateScorer:
-    """Scores given documents of a corpus, and encodes only these."""
+    """A scorer of given documents that encodes only these."""
 
     system: ColBERT
     corpus: Corpus

@@ -56,10 +56,8 @@ BLOCK_WEIGHTS = 1 << 20
 @named_arguments
 @dataclass(frozen=True)
 class Sparse:
-    """Learned sparse retrieval with exact search, made by `splade`, `sparta` and `unicoil`.
-
-    Raises UnknownName or BadValue.
-    """
+    """Learned sparse retrieval with exact search, made by `splade`, `sparta` and `unicoil`; raises
+    UnknownName or BadValue."""
 
     encoder: SparseEncoder
     """A SparseEncoder, or the name of a SPLADE checkpoint."""
@@ -106,7 +104,7 @@ class Sparse:
         return term_encoding(loaded)
 
     def encoded_queries(self, loaded: LoadedSparse, queries: Queries) -> Ragged:
-        """Return the weighted terms of queries."""
+        """Return the weighted terms of queries (rows of TERM)."""
         return loaded.encode(queries.text, "query")
 
     @checked

@@ -140,10 +140,7 @@ def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-de
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
-    """Return sixteen floats or halves, loaded as floats.
-
-    offset: index of the first.
-    """
+    """Return sixteen floats, loaded from floats or halves; `offset` is the index of the first."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
     value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
@@ -243,13 +240,14 @@ def maxsim(
     docs: NDArray[np.integer] | None = None,
     threads: int = 1,
 ) -> Float32:
-    """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without tokens.
-
-    Raises BadValue for a document without tokens, other dimensions, and numbers that are not finite.
+    """Return the MaxSim of every query and document, float32[queries, documents]; 0 for a query without
+    tokens.
 
     query: float[tokens, d], query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens: float[tokens, d], document i has the rows ptr[i]:ptr[i + 1]. May be memory-mapped.
     docs: documents to score. None takes all.
+
+    Raises BadValue for a document without tokens, other dimensions, and numbers that are not finite.
     """
     if query.ndim != 2 or tokens.ndim != 2 or query.shape[1] != tokens.shape[1]:
         raise BadValue(f"tokens of shapes {query.shape} and {tokens.shape}; expected two tables of one width")
@@ -530,10 +528,8 @@ def estimate(
 
 
 def can_quantise(tokens: NDArray[np.floating]) -> bool:
-    """Return True if `bounds` can compare tokens as bytes in place.
-
-    That takes AVX-512 with VNNI, and contiguous float16 or float32 with a multiple of LANES dimensions.
-    """
+    """Return True if `bounds` can compare tokens as bytes in place: contiguous float16 or float32, AVX-512
+    with VNNI."""
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 
@@ -548,11 +544,10 @@ def bounds(
 ) -> tuple[Float32, Float32]:
     """Return (approximate scores, bounds of their errors), float32[queries, documents] each.
 
+    An error is the difference to the score of `maxsim`; inf for norms outside SHORTEST and LONGEST.
+
     query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
-
-    The error is the difference from the score of `maxsim`, rounding included; inf for norms outside SHORTEST
-    and LONGEST.
     """
     d = tokens.shape[1]
     queries = np.ascontiguousarray(query, np.float32)

@@ -72,13 +72,12 @@ def search_tokens(
     progress: Progress | None = None,
     first_pass: bool = True,
 ) -> Found:
-    """Return the k best documents of each query by exact MaxSim, in trec order.
-
-    A document without tokens is never returned. Raises BadValue for other dimensions and for numbers that are
-    not finite.
+    """Return the k best documents of each query by exact MaxSim, best first; never one without tokens.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
+
+    Raises BadValue for other dimensions and for numbers that are not finite.
     """
     _refuse_other(rows, query)
     best, read, exact = np.zeros((len(query), 0), np.uint64), 0, 0
@@ -105,7 +104,7 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents chosen for each query, in trec order.
+    """Return the k best of the documents chosen for each query, best first; never one without tokens.
 
     chosen: document numbers of each query, ascending.
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
@@ -124,10 +123,7 @@ def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, t
 
 
 def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> Float64:
-    """Return a query's score for each document, float64[documents], with the same bits as a search.
-
-    All documents need tokens.
-    """
+    """Return a query's score for each document, float64[documents], the same bits as by a search; all need tokens."""
     if len(docs) == 0:
         return np.zeros(0)
     picked = None if rows.all_rows is None else docs
@@ -236,8 +232,7 @@ CALIBRATION_VECTORS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Clusters of token vectors: float32 centroids of length 1, the centroid of each token, and offsets of
-    documents."""
+    """Clusters of token vectors: float32 centroids of length 1, the centroid of each token, offsets of documents."""
 
     centroids: Float32
     code: Int32
@@ -272,7 +267,7 @@ def _centroids(tokens: int) -> int:
 
 
 def clustered(rows: TokenRows) -> Centroids:
-    """Return centroids of the token vectors by k-means; the same input gives the same centroids.
+    """Return centroids of the token vectors by k-means, the same for the same input.
 
     Their number is the power of two below 16 * sqrt(tokens), PLAID's rule.
     """
@@ -297,7 +292,7 @@ def clustered(rows: TokenRows) -> Centroids:
 
 
 def listed(clusters: Centroids) -> CentroidLists:
-    """Return the documents of each centroid."""
+    """Return the documents of each centroid, each once."""
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
@@ -307,10 +302,11 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
-    """Return up to `count` candidates of each query, ascending document numbers int64.
+    """Return up to `count` candidates of each query, ascending document numbers, int64.
 
-    Of the documents with a token in one of the `probes` centroids nearest to a query token, candidates have
-    the best approximate scores, computed from centroids.
+    They have the best scores by centroids of the documents with a token in one of the `probes` centroids
+    nearest to
+    a query token.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))
@@ -383,7 +379,8 @@ class Compressed:
 
 
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
-    """Return token vectors compressed to 1 or 2 bits; raises BadValue if a vector does not fill whole bytes."""
+    """Return token vectors compressed to 1 or 2 bits a number; raises BadValue if a vector does not fill
+    whole bytes."""
     refuse_odd(rows.dimensions, bits)
     ptr, total = clusters.ptr, int(clusters.ptr[-1])
     # Buckets hold equally many residuals, vectors less their centroids; every step-th token is looked at.
@@ -429,7 +426,7 @@ def refuse_odd(dimensions: int, bits: int) -> None:
 def write_clusters(
     folder: Path, clusters: Centroids, lists: CentroidLists | None, small: Compressed | None
 ) -> None:
-    """Write centroids, lists and compressed vectors to a folder."""
+    """Write centroids, lists and compressed vectors to a folder, without parts that are None."""
     for name, part in (("clusters", clusters), ("lists", lists)):
         if part is not None:
             for field in fields(part):
@@ -441,7 +438,8 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return memory-mapped centroids, lists and compressed vectors; raises StoreError for a damaged file."""
+    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError for a
+    damaged file."""
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

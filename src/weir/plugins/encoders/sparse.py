@@ -101,10 +101,11 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text, each with its largest weight over the tokens.
+    """Return the terms of each text (rows of TERM, ascending), each with its largest weight above 0 over the
+    tokens.
 
     add: sum the weights instead.
-    top, threshold: the heaviest terms above the threshold are kept.
+    top, threshold: the `top` heaviest terms above the threshold are kept.
     left_out: tokens that are no terms.
     """
     text = np.repeat(np.arange(len(batch)), batch.lengths)
@@ -165,7 +166,7 @@ class TokenWeights:
 
 @dataclass(frozen=True, eq=False)
 class SparseCheckpoint:
-    """The parts of a checkpoint that encode documents and queries; queries may need only a table of weights."""
+    """The encoders of documents and of queries in a checkpoint; queries may need a table of weights alone."""
 
     document: SparseModel
     query: SparseModel | TokenWeights
@@ -174,7 +175,7 @@ class SparseCheckpoint:
 def read_layout(folder: Path, variant: str = "") -> SparseCheckpoint:
     """Return how a checkpoint encodes documents and queries.
 
-    Raises StoreError or BadValue for damaged files or another kind of checkpoint.
+    Raises StoreError for damaged files, BadValue for another kind of checkpoint.
     """
     steps = read_modules(folder, KINDS)
     if not steps:
@@ -261,7 +262,7 @@ class TermEncoder:
 
 
 def special_tokens(tokenizer: ModelTokenizer) -> list[int]:
-    """Return the numbers of special tokens, such as [CLS] and [MASK]."""
+    """Return the numbers of special tokens, such as [CLS] and [MASK], ascending."""
     return sorted(n for n, token in tokenizer.inner.get_added_tokens_decoder().items() if token.special)
 
 
@@ -282,8 +283,7 @@ IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 
 @dataclass(frozen=True)
 class SparseEncoder:
-    """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own
-    setting."""
+    """An encoder of texts to weighted terms, with the settings of `splade`; None takes the model's own."""
 
     family: str
     """"splade", "sparta", "unicoil" or "deepct"."""
@@ -383,14 +383,14 @@ class SparseRecipe:
         return self.layout.query if kind == "query" else document
 
     def limit(self, kind: Kind) -> int:
-        """Return how many tokens of a text are read at most."""
+        """Return the number of tokens of a text that are read at most."""
         side = self.side(kind)
         checkpoint = side.checkpoint if isinstance(side, SparseModel) else side.tokenizer
         stated = self.stated.get(kind) or checkpoint.limit
         return text_limit(self.encoder.model, checkpoint, self.limits[kind], stated)
 
     def most_terms(self, kind: Kind) -> int | None:
-        """Return how many terms of a text are kept at most; None for all."""
+        """Return the number of terms of a text that are kept at most; None for all."""
         if kind == "query":
             return self.encoder.top_query
         return (
@@ -398,7 +398,7 @@ class SparseRecipe:
         )
 
     def prompt(self, kind: Kind) -> str:
-        """Return the text before each text of this kind, "" for none."""
+        """Return the text put before each text of this kind, "" for none."""
         side = self.side(kind)
         if isinstance(side, TokenWeights):
             return ""
@@ -406,7 +406,7 @@ class SparseRecipe:
         return prompt or ""
 
     def pooled_by(self, side: SparseModel) -> tuple[str, str]:
-        """Return (pooling, activation) of a vocabulary's weights."""
+        """Return (pooling, activation) of a vocabulary's weights, by default ("max", "relu")."""
         encoder = self.encoder
         return encoder.pooling or side.pooling or "max", encoder.activation or side.activation or "relu"
 
@@ -446,16 +446,14 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return which engine computes a checkpoint on a device; nothing is loaded."""
+        """Return the engine that computes a checkpoint on a device; nothing is loaded."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
     def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Return the loaded encoder of queries or documents.
-
-        document: the loaded encoder of documents, to share its model.
-        """
+        """Return the loaded encoder of queries or documents; it shares the model of `document`, the loaded
+        one of documents."""
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
@@ -538,7 +536,7 @@ class LoadedSparse:
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """Return the terms of each text in order: rows of TERM, ascending by term (DeepCT: token by token).
 
-        Raises BadValue for a weight that is not finite and for a text that does not fit into memory.
+        Raises BadValue for a weight that is not finite, and a text that does not fit into memory.
         """
         blocks = self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind)
         return Ragged.joined(list(blocks), np.zeros(0, TERM))
@@ -548,7 +546,7 @@ class LoadedSparse:
     ) -> Iterator[Ragged]:
         """Yield the terms of texts, in order, some thousand texts at a time.
 
-        Steps raise BadValue for a weight that is not finite and for a text that does not fit into memory.
+        Raises BadValue, while read, as `encode`.
         """
         part = self.query if kind == "query" else self.document
         encoder, top, prompt = self.recipe.encoder, self.recipe.most_terms(kind), self.recipe.prompt(kind)

@@ -122,7 +122,7 @@ USUAL = ("▁false", "▁true")
 
 @dataclass(frozen=True)
 class MonoT5:
-    """A T5 trained to answer true or false scores pairs; raises BadValue for settings out of range.
+    """A T5 trained to answer true or false, as a scorer of pairs; raises BadValue for settings out of range.
 
     It reads 'Query: {query} Document: {document} Relevant:'. A score is log(p(true) / (p(true) + p(false))),
     at most 0.
@@ -180,7 +180,8 @@ class MonoT5:
         """Return the model loaded on a device, downloaded if needed.
 
         Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
-        vocabulary that lacks an answer word (token_true, token_false).
+        vocabulary
+        without an answer word (token_true, token_false).
         """
         self.fetch()
         checkpoint = _read_t5(self.model)
@@ -229,8 +230,8 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class Prompts:
-    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, whose last
-    word is never cut."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, the last word
+    never cut."""
 
     inner: Any
     limit: int
@@ -238,10 +239,7 @@ class Prompts:
 
     @staticmethod
     def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return the prompts of a tokenizer.
-
-        end: the token after each text.
-        """
+        """Return the prompts of a tokenizer; `end` is the token after each text."""
         inner.no_truncation()
         return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 
@@ -264,10 +262,9 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions to texts.
+    """Settings of a T5 that writes questions to texts, drawn at random by the text alone.
 
-    Draws depend only on the text: on a CPU equal texts get equal questions; on a GPU rounding may change a
-    draw.
+    On a CPU equal texts get equal questions; on a GPU rounding may change a draw.
     """
 
     model: str = "doc2query"
@@ -325,7 +322,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield the questions about each text, a list for each, some texts at a time, in order."""
+        """Yield the questions about each text in order, a list for each, some texts at a time."""
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

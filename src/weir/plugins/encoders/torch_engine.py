@@ -41,7 +41,7 @@ def _filled_up(x: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x [n, d] times a matrix [m, d] plus a bias [m]: [n, m]."""
+    """Return x [n, d] times the transpose of a matrix [m, d], plus a bias [m]: [n, m]."""
     return require("torch", extra="torch").nn.functional.linear(_filled_up(x), weight, bias)[: x.shape[0]]
 
 
@@ -54,7 +54,7 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a batch's attention function on a CPU, which computes neighbouring texts of equal length together.
+    """Return a batch's attention function on a CPU.
 
     bias: [heads, longest, longest], whose first rows and columns belong to a text; added to the scores.
     """
@@ -89,7 +89,7 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return the attention function on a GPU: torch's variable-length kernel, else padded.
+    """Return a batch's attention function on a GPU: torch's variable-length kernel, else padded.
 
     bias: [heads, longest, longest], added to the scores.
     varlen: the kernel may be used (half precision).
@@ -237,10 +237,7 @@ def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
 
 
 def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
-    """Return torch's type for fp32, bf16 or fp16; raises BadValue for another.
-
-    engine: the engine's name, for the message.
-    """
+    """Return torch's type for fp32, bf16 or fp16; raises BadValue for another, naming the engine."""
     torch = require("torch", extra="torch")
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if dtype not in dtypes:
@@ -249,7 +246,7 @@ def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
 
 
 def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401 - a module and its device
-    """Return a copy of an array on a device; the copy is asynchronous on a GPU."""
+    """Return an array as a tensor on a device; on a CPU it shares memory, to a GPU it is copied asynchronously."""
     tensor = torch.from_numpy(values)
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
@@ -321,7 +318,7 @@ class TorchBody(Protocol):
 
 
 def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
-    """Return tensors as one float32 array in host memory, by one transfer."""
+    """Return tensors, concatenated by rows, as one float32 array in host memory."""
     rows: Float32 = require("torch", extra="torch").cat(list(parts)).float().cpu().numpy()
     return rows
 
@@ -357,7 +354,7 @@ class TorchModel:
 
 
 def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
-    """Return a head on a device; heads over a vocabulary compute in `dtype`."""
+    """Return a head on a device as a function; heads over a vocabulary compute in `dtype`."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
 
@@ -407,6 +404,8 @@ def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str,
 
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
     """Return hidden states, [tokens, width], pooled to a vector for each text, float32[texts, width].
+
+    A text without tokens gets zeros.
 
     ptr: int64[texts + 1], offsets of the texts' tokens.
     pooling: "mean", "cls", "last" or "max".

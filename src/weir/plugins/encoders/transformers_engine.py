@@ -36,7 +36,7 @@ class Padded:
     batch_independent: bool = False
 
     def tables(self, batch: Tokens) -> dict[str, Tensor]:
-        """Return the padded tables of a batch, on the device, by the names of the model's arguments."""
+        """Return a batch's padded tables on the device, by the names of the model's arguments."""
         torch = require("torch", extra="torch")
         tables = inputs(batch, self.fill, self.segments)
         return {name: to_device(torch, table, self.device) for name, table in tables.items()}
@@ -124,10 +124,10 @@ def load_model(
 ) -> Any:  # noqa: ANN401 - transformers' types
     """Return a checkpoint as transformers' model, ready for inference.
 
-    Raises StoreError if it cannot be read or lacks weights, which transformers would draw at random.
-
     head: transformers' automatic class for a model with a head.
     safe: read only safetensors.
+
+    Raises StoreError if it cannot be read or lacks weights, which transformers would draw at random.
     """
     transformers = require("transformers", extra="torch")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
@@ -157,7 +157,7 @@ def load_model(
 
 
 def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> Engine:
-    """Return a checkpoint loaded with a head. For an OwnHead the model's own head is used."""
+    """Return a checkpoint loaded with a head; an OwnHead is the model's own."""
     place = declared.place
     prepare(place.device)
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""

@@ -1,9 +1,9 @@
-"""Labels in Python, as `weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
+"""`weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.given import all_rankings, run_from_given
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
-from weir.core.dangling import dangling, dangling_notes, other_texts_note
+from weir.core.dangling import dangling, dangling_notes
 from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.query_metadata import QueryWeights
@@ -24,13 +24,12 @@ from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, load, query_groups
-from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.datasets.scoring_rules import ScoringRules, judged_by, labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from, run_from
 from weir.files.journal_labels import is_journal, read_judges, read_preferences
-from weir.files.label_files import label_texts, labels_from, parse_words, rater_name, read_labels, read_raters
-from weir.files.layouts import holds_collection
+from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
 from weir.files.paths import path_of
 from weir.files.query_files import read_weights
 from weir.files.write import write_qrels
@@ -87,7 +86,7 @@ if TYPE_CHECKING:
 def agree(
     first: object, *others: object, words: Sequence[str] = (), by_query: bool = False
 ) -> ResultSet[Agreement]:
-    """Return how well other labels agree with the first: `weir labels agree`.
+    """Return how well other labels agree with the first, a result for each (`weir labels agree`).
 
     Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
 
@@ -102,12 +101,12 @@ def agree(
         raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
     pairs = tuple(agreement(labels, other, (name, beside)) for beside, other in rest)
     kind = AGREEMENTS_BY_QUERY if by_query else AGREEMENTS
-    return ResultSet(kind, pairs, tuple(_other_texts_of_raters(first, *others)))
+    return ResultSet(kind, pairs, tuple(text_notes(first, *others)))
 
 
 @checked
 def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
-    """Return Krippendorff's alpha over all raters together; raters may have left out pairs.
+    """Return Krippendorff's alpha over all raters together, who need not have judged all pairs.
 
     first, others: judgments or labels, as `agree` takes them.
     words: grades of labels that are no numbers, such as "partly relevant=1".
@@ -125,7 +124,7 @@ def rank_agreement(
     measure: Measure | str = "nDCG@10",
     words: Sequence[str] = (),
 ) -> ResultSet[OrderAgreement]:
-    """Return the agreement between the orders of systems by two sets of labels: `weir labels agree --run`.
+    """Return how far other labels order systems as the first do (`weir labels agree --run`).
 
     Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
 
@@ -153,9 +152,11 @@ def people(
 ) -> ResultSet[People]:
     """Return the agreement and consistency of the people who judged (`weir labels people`).
 
-    Has the agreement of each two people, of all, and of each with their own second grades, the human ceiling
-    of a measure, and preferences. Raises BadValue for a measure whose mean over the orders of tied documents
-    is not known, and the WeirErrors of reading.
+    That is of each two people, of all, and of each with their own second grades; the human ceiling of a
+    measure; and
+    preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known, and
+    the
+    WeirErrors of reading.
 
     labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
@@ -183,10 +184,11 @@ def holes(
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
-    """Return what labels by people, a model, or both say of the unjudged documents of runs: `weir labels holes`.
+    """Return how many unjudged documents of runs (holes) are relevant by new labels (`weir labels holes`).
 
-    Raises BadValue without labels, if nothing is unjudged, if people and model labelled no document in
-    common, and for a measure without score bounds. Raises the WeirErrors of reading.
+    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
+    document in
+    common, and for a measure without score bounds; also the WeirErrors of reading.
 
     qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
     human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
@@ -208,7 +210,7 @@ def holes(
     parsed = parse_measure(str(measure))
     study = hole_study(systems, judgments, people, by_model, parsed, rel)
     told = ranked_notes(_joined(systems, judgments), (parsed,))
-    texts = chain.from_iterable(_other_texts(labels, scoring.dataset) for labels in (human, model))
+    texts = text_notes(scoring.dataset, human, model)
     notes = [*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *texts, *told]
     for labels in (one for one in (people, by_model) if one is not None):
         strange = int((judgments.queries.codes(labels.queries.strings) < 0)[labels.query_of_row()].sum())
@@ -264,54 +266,6 @@ def _labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dic
     return dict(zip(distinct_names(short, long), labels, strict=True))
 
 
-def _other_texts_of_raters(first: object, *others: object) -> Iterator[Note]:
-    given = labels_given(first)
-    if given is not first and (dataset := judged_by(first)[1]) is not None:
-        for other in others:
-            yield from _other_texts(other, _dataset(dataset))
-        return
-    known = label_texts(given)
-
-    def of_query(name: str) -> str:
-        return known.queries.get(name, "")
-
-    def of_document(name: str) -> str:
-        return known.documents.get(name, "")
-
-    for one in others:
-        texts = label_texts(labels_given(one))
-        yield from other_texts_note("query", texts.queries, of_query, str(one), str(first))
-        yield from other_texts_note("document", texts.documents, of_document, str(one), str(first))
-
-
-def _other_texts(labels: object, known: Dataset | Subject | None) -> Iterator[Note]:
-    texts = label_texts(labels_given(labels))
-    if known is None or not (texts.queries or texts.documents):
-        return
-    if isinstance(known, Subject):
-        corpus, queries = known.corpus, known.queries
-    else:
-        corpus = None if known.layout.documents is None else known.corpus
-        queries = None if known.layout.queries is None else known.all_queries
-
-    def of_query(name: str) -> str:
-        return queries[name] if queries is not None and name in queries else ""
-
-    def of_document(name: str) -> str:
-        return " ".join(corpus[name].values()) if corpus is not None and name in corpus else ""
-
-    yield from other_texts_note("query", texts.queries, of_query, str(labels), known.name)
-    yield from other_texts_note("document", texts.documents, of_document, str(labels), known.name)
-
-
-def labels_given(labels: object) -> object:
-    """Return labels as `labels_from` takes them: a collection's judgments, or the path of any other folder."""
-    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
-    if folder is not None and folder.is_dir() and not holds_collection(folder):
-        return labels
-    return judged_by(labels)[0]
-
-
 @checked
 def estimate(
     human: object,
@@ -324,7 +278,8 @@ def estimate(
     sheets: Iterable[str | Path] = (),
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[CorrectedScore]:
-    """Return scores of runs estimated from few labels of people and many of a model: `weir labels estimate`.
+    """Return scores of runs, estimated from few labels of people and many of a model (`weir labels
+    estimate`).
 
     Raises BadValue for another measure than those below, and for too few queries.
 
@@ -349,7 +304,7 @@ def estimate(
     notes = unanswered_notes(rankings, by_people, by_model, design)
     scores = {name: scores_of(joined, (parsed,)) for name, joined in _joined(rankings, by_model).items()}
     notes += deeper_notes(scores)
-    notes += chain.from_iterable(_other_texts(labels, rules.dataset) for labels in (human, model))
+    notes += text_notes(rules.dataset, human, model)
     return ResultSet(
         ESTIMATES, tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
     )
@@ -368,8 +323,8 @@ def next_queries(
     out: str | Path | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[QueryPlan]:
-    """Return the queries that people should judge next to narrow the estimates, drawn at random: `weir labels
-    estimate --next`.
+    """Return the queries, drawn at random, that people should judge next to narrow estimates (`weir labels
+    estimate --next`).
 
     Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
 
@@ -441,9 +396,10 @@ def judging_pool(
     collection: Places = None,
     by_lot: bool = False,
 ) -> ResultSet[JudgingPool]:
-    """Return the documents to judge next, a pool for each collection: `weir labels pool`.
+    """Return the documents to judge next, a pool for each collection (`weir labels pool`).
 
-    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of reading.
+    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of
+    reading.
 
     targets: a results folder, or judgments and run files.
     out: the folder to write, by default none is written.
@@ -473,11 +429,12 @@ def relabel(
     collection: Places = None,
     out: str | Path | None = None,
 ) -> ResultSet[Relabelled]:
-    """Return every system's score before and after new judgments: `weir labels relabel`.
+    """Return every system's score before and after new judgments, which replace old ones (`weir labels
+    relabel`).
 
-    A sheet applies to the collection named beside it, and new judgments replace old ones of the same pair.
-    Raises BadValue if no query is known and for `out` with several collections, and the WeirErrors of
-    reading.
+    A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
+    with
+    several collections; also the WeirErrors of reading.
 
     judged: a filled sheet of `judging_pool`, or judgments.
     targets: a results folder, or judgments and run files.
@@ -509,7 +466,7 @@ def relabel(
         )
         notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
-        notes += _other_texts(judged, subject)
+        notes += text_notes(subject, judged)
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         else:

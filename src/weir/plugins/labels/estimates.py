@@ -1,4 +1,4 @@
-"""Scores estimated from few labels of people and many of a model, and plans of queries for people to judge next."""
+"""Estimate scores from few labels of people and many of a model, and plan which queries people judge next."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ from weir.stats.significance import adjusted
 
 
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
-    """Return the mean precision at k by people's labels, estimated from a model's labels and its error rates.
+    """Return the mean precision at k by people's labels, from a model's labels and its error rates.
+
+    The error rates are assumed to be the same for all pairs.
 
     labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
         relevant.
     confusion: float64[queries, 2, 2], pairs that people judged too, by people's label and the model's.
 
-    Assumes the same error rates on all pairs. Raises BadValue if people gave a single label, and for a model
-    no better than chance.
+    Raises BadValue if people gave a single label, and for a model no better than chance.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -91,7 +92,7 @@ POOLED_QUERIES = 4
 
 @dataclass(frozen=True, eq=False)
 class QueryVariances:
-    """The components, by stratum, of the variance of each system's corrected mean."""
+    """The parts, by stratum, of the variance of each system's corrected mean."""
 
     queries: Int64
     """int64[strata]."""
@@ -105,8 +106,11 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the widest 95% interval of any system for `judged` queries in each stratum; inf if a
-        stratum has none."""
+        """Return half the widest 95% interval of any system after `judged` queries in each stratum,
+        int64[strata].
+
+        inf if a stratum with queries has no judged one.
+        """
         here = self.queries > 0
         if (judged[here] < 1).any():
             return math.inf
@@ -160,10 +164,11 @@ def _variances_within_strata(
 def allocated(
     variances: QueryVariances, cost: Float64, more: int | None, width: float | None = None
 ) -> Int64:
-    """Return how many more queries of each stratum to judge, int64[strata].
+    """Return how many more queries of each stratum to judge, int64[strata]; never more than there are.
 
     cost: float64[strata], pairs to judge for a query.
-    width: half the widest interval to reach, instead of `more`.
+    more: number of queries; None for as many as `width` takes.
+    width: half the widest interval to reach.
     """
     # Neyman 1934, greedily: after two of each stratum, the next query goes where it takes most from the variance of the
     # systems' mean for each pair that it costs.
@@ -193,7 +198,7 @@ EVERY_PAIR = 8
 
 @dataclass(frozen=True)
 class CorrectedDifference:
-    """An estimated mean difference: another system minus this one."""
+    """An estimated mean difference: system `other` minus the system that holds it."""
 
     other: str
     human: Estimate
@@ -208,7 +213,7 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean over all queries by people's labels, cut at the limits of the measure."""
+    """A system's estimated mean over all queries by people's labels, within the limits of the measure."""
 
     system: str
     measure: str
@@ -303,7 +308,7 @@ def corrected_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's, and differences of systems.
 
-    Raises BadValue as `LabelledRuns.of`, and for too few queries that only the model judged, in any stratum.
+    Raises BadValue as `LabelledRuns.of`, and for too few queries judged by the model alone, in any stratum.
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
@@ -411,10 +416,10 @@ SEED = 13
 def estimated_scores(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, measure: Measure, design: SampleDesign = AT_RANDOM
 ) -> list[CorrectedScore]:
-    """Return the runs' scores by the model's labels, corrected by people's, within the range that any labels
-    of the unjudged pairs allow.
+    """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Raises BadValue as `LabelledRuns.of`.
+    Bounds hold for any labels of the unjudged pairs; they are NaN where unknown. Raises BadValue as
+    `LabelledRuns.of`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -441,28 +446,23 @@ def _unanswered(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign
 ) -> dict[str, _Unanswered]:
     people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
-    strata = np.zeros(len(model), np.int64)
-    if design.strata is not None:
-        strata = numbered_strata(design.strata, model.queries).astype(np.int64)
-    # Draws of unequal chances are not known of queries that were not drawn, and parts are of returned documents.
-    at_random = design.weights is None and not design.pairs
+    answered = {name: Judged.of(run, model).answered for name, run in runs.items()}
+    # A part of a query's documents can be judged where some system returned one.
+    drawable = (
+        np.logical_or.reduce(list(answered.values())) if design.pairs and runs else np.ones_like(people)
+    )
     found = {}
-    for name, run in runs.items():
-        missing = ~Judged.of(run, model).answered
-        judged = bool((people & missing).any())
-        chance = 1.0
-        for stratum in np.unique(strata[missing]).tolist():
-            here = strata == stratum
-            queries, drawn = int(here.sum()), int((people & here).sum())
-            chance *= math.comb(queries - int((missing & here).sum()), drawn) / math.comb(queries, drawn)
-        found[name] = _Unanswered(missing, judged, at_random and not judged and chance < 1 - LEVEL)
+    for name, own in answered.items():
+        judged = bool((people & ~own).any())
+        chance = design.chance_of_none(model.queries, people & drawable, ~own & drawable, drawable)
+        found[name] = _Unanswered(~own, judged, not judged and chance < 1 - LEVEL)
     return found
 
 
 def unanswered_notes(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign = AT_RANDOM
 ) -> list[Note]:
-    """Return a note for each run that leaves some of the model's queries unanswered."""
+    """Return a note for each run that leaves some of the model's queries unanswered; [] for none."""
     notes = []
     for name, one in _unanswered(runs, human, model, design).items():
         if not one.missing.any():
@@ -519,17 +519,18 @@ def next_queries(
     width: float | None = None,
     strata: QueryGroups | None = None,
 ) -> tuple[QueryPlan, JudgingPool, QueryGroups, Float64]:
-    """Return (plan, pool of documents, strata, weights) of the queries that people should judge next, drawn at random.
+    """Return (plan, pool of documents, strata, weights) of the queries that people should judge next, drawn
+    at random.
 
-    The plan says how far they narrow the intervals. Strata and weights, float64, are of each query that the model
-    judged.
+    Strata and weights, float64, are of each query that the model judged.
 
-    width: half width to reach, which sets the number if `count` is None.
-    strata: strata of the earlier draw, within which queries are drawn. None makes up to four from the model's
+    labels: (people's, the model's).
+    width: half width to reach, which sets the number of queries if `count` is None.
+    strata: strata of the earlier draw, within which queries are drawn; None makes up to four from the model's
         scores.
 
-    Raises BadValue without a positive count or width, if nothing is left to judge, and for a measure or a
-    number of queries that allows no estimate.
+    Raises BadValue without a positive count or width, if nothing is left to judge, and if no estimate is
+    possible.
     """
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")
@@ -594,10 +595,7 @@ def next_queries(
 def write_plan(
     pool: JudgingPool, strata: QueryGroups, weights: Float64, subject: Subject, folder: Path
 ) -> None:
-    """Write the sheet to judge, and beside it strata.tsv and weights.tsv, as `next_queries` drew them.
-
-    Raises BadValue for a folder that exists.
-    """
+    """Write the sheet to judge, with strata.tsv and weights.tsv, to a new folder; raises BadValue if it exists."""
     names = strata.queries.tolist()
     labels = [strata.labels[number] for number in strata.group.tolist()]
     labelled = "".join(f"{name}\t{label}\n" for name, label in zip(names, labels, strict=True))

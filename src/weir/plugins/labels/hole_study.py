@@ -1,4 +1,4 @@
-"""Unjudged documents in rankings (holes): how many are relevant, how labels agree, and what they do to scores."""
+"""Unjudged documents in rankings (holes): how many are relevant, and their effect on scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class FilledScore:
-    """The mean of a measure with the unjudged documents labelled by `by`."""
+    """The mean of a measure if the unjudged documents have the labels of `by`."""
 
     by: str
     mean: float
@@ -57,7 +57,7 @@ class FilledScore:
 
 @dataclass(frozen=True)
 class HoleCounts:
-    """The unjudged documents (holes) in the first k of a system, or of all systems together if `system` is ""."""
+    """The unjudged documents (holes) in the first k of a system; of all systems together if `system` is ""."""
 
     system: str
     holes: int
@@ -80,7 +80,7 @@ class HoleCounts:
 
 @dataclass(frozen=True)
 class FilledOrder:
-    """The order of systems with unjudged documents as not relevant, against the order with labels by `by`."""
+    """The order of systems by labels of `by`, against the order with unjudged documents as not relevant."""
 
     by: str
     tau: float
@@ -117,8 +117,10 @@ def hole_study(
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Return what labels of people, of a model, or of both say of the unjudged documents (holes) above the
-    measure's cut-off.
+    """Return how many unjudged documents (holes) above the measure's cut-off are relevant, and what they
+    change.
+
+    people, model: labels of holes; one of both at least.
 
     Raises BadValue without runs, holes or labels, if people and model labelled no hole in common, and for a
     measure without score bounds.

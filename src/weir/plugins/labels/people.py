@@ -1,4 +1,4 @@
-"""How sure people are: agreement with others and with themselves, and the human ceiling of a measure."""
+"""How sure people are: agreement with others and themselves, and the human ceiling of a measure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Kappa:
 
 
 def kappas_of(labels: Mapping[str, Qrels]) -> list[Kappa]:
-    """Return the agreement of each two judges that graded a pair in common."""
+    """Return the agreement of each two judges who graded a pair in common; [] without any."""
     return [
         _kappa_of(labels[one], labels[other], (one, other))
         for one, other in combinations(labels, 2)
@@ -91,10 +91,11 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the scores of each judge's order by each other judge's labels, and the mean over each two.
+    """Return the mean score over each two judges, then the scores of each judge's order by another's labels.
 
-    Rankings have only the pairs that both graded; documents of equal grade count by the mean over their
-    orders. Raises BadValue if no two judges have a pair in common, and for a measure without that mean.
+    Rankings have only the pairs that both graded; ties count by their mean over orders. Raises BadValue if no
+    two
+    judges have a pair in common, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}
@@ -156,6 +157,7 @@ def people_of(
     """Return agreement, consistency, human ceiling and preferences of the people who judged.
 
     labels, again: first and second grades by judge.
+
     Raises BadValue for a measure whose mean over the orders of tied documents is not known.
     """
     kappas = kappas_of(labels)

@@ -1,4 +1,4 @@
-"""Documents chosen to be judged next, the sheets to judge them on, and scores by new judgments."""
+"""Choose documents to judge next, write and read sheets to judge them on, and score by new judgments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class JudgingPool:
         return len(self.query)
 
     def record(self) -> dict[str, object]:
-        """Return the numbers of pairs, queries, ranks and systems in the pool, for its record."""
+        """Return the numbers of pairs, queries, ranks and systems, by name."""
         queries = len(set(self.query.tolist()))
         return {"pairs": len(self), "queries": queries, "k": self.k, "systems": self.systems}
 
@@ -86,13 +86,14 @@ POOLS = ResultKind(
 def judging_pool(
     runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None, lot: bool = False
 ) -> JudgingPool:
-    """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
+    """Return the unjudged documents among the first k of any run, queries that narrow scores most first.
 
+    A query's documents are shuffled.
+
+    limit: keep this many pairs, of largest weight.
     lot: order queries at random instead.
-    limit: keep the pairs of largest weight.
 
-    Documents of a query are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or
-    limit below 1.
+    Raises BadValue without runs, if nothing is unjudged, and for k or limit below 1.
     """
     if not runs or k < 1 or (limit is not None and limit < 1):
         raise BadValue(
@@ -136,11 +137,11 @@ def pools_of(
     origin: Mapping[str, object] | None = None,
     lot: bool = False,
 ) -> list[JudgingPool]:
-    """Return a pool for each collection, written to `out`, or to folders in it.
+    """Return a pool for each collection, and write it to `out`, or to a folder in it for each of several.
 
-    lot: see `judging_pool`.
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
+    lot: see `judging_pool`.
 
     Raises BadValue without runs, if nothing is unjudged, and for a folder that exists.
     """
@@ -166,7 +167,8 @@ def _answered(subject: Subject) -> Ids:
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """Return notes on sheets without texts, queries without documents, and judgments that look like a run."""
+    """Return notes on sheets without texts, queries without documents, and judgments that look like a run; []
+    for none."""
     exchanged = [
         f"{one.name}: {note.text}"
         for one in subjects
@@ -241,8 +243,10 @@ def _scale(qrels: Qrels | None) -> list[int]:
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """Yield a sheet's header and lines, without line ends and formulas in texts; raises BadValue for such an
-    identifier."""
+    """Yield a sheet's header and lines; texts are on one line, and no cell is a formula.
+
+    Raises BadValue for an identifier with a tab or line end.
+    """
     yield "\t".join(HEAD) + "\n"
     corpus, queries = subject.corpus, subject.queries
     for query, doc in zip(pool.query.tolist(), pool.doc.tolist(), strict=True):
@@ -259,7 +263,7 @@ def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
 
 
 def sheet_text(text: str) -> str:
-    """Return a text in the form that sheets use: on one line, with single blanks."""
+    """Return a text on one line with single blanks, as sheets hold it."""
     return printable(" ".join(text.split()))
 
 
@@ -270,7 +274,7 @@ def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
 
 @dataclass(frozen=True)
 class SheetLine:
-    """A query and a document to judge: one line of a sheet of `weir labels pool`."""
+    """A query and a document to judge: a line of a sheet of `weir labels pool`."""
 
     number: int
     """Line number in the file."""
@@ -285,7 +289,7 @@ class SheetLine:
 
 
 def open_sheet(path: Path) -> Iterator[SheetLine]:
-    """Yield the lines of a sheet, as TSV or as CSV of a spreadsheet; steps raise FormatError for malformed lines."""
+    """Yield the lines of a sheet, TSV or a spreadsheet's CSV; raises FormatError at a malformed line."""
     if path.suffix == ".csv":
         records = number_records(path, table_head(path).separator, (HEAD.index("grade"),))
     else:
@@ -303,10 +307,10 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description stored with a sheet, {} if there is none.
+    """Return the description stored beside a sheet, {} if there is none.
 
-    Its entries are `subject` (the collection), `names` (of the systems), and the arguments `targets` and
-    `collections` of `weir labels pool`.
+    Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections`
+        of `weir labels pool`.
     """
     with suppress(OSError, FormatError):
         content = read_json(path.with_name(ABOUT))
@@ -315,7 +319,7 @@ def about_sheet(path: Path) -> dict[str, Any]:
 
 
 def subject_of_pool(sheet: Path) -> Subject:
-    """Return the rankings and judgments from which a pool was made. Raises BadValue if the pool does not name them."""
+    """Return the rankings and judgments from which a pool was made; raises BadValue if it does not name them."""
     about = about_sheet(sheet)
     targets, name = about.get("targets"), about.get("subject", sheet.parent.name)
     if not targets:
@@ -330,7 +334,7 @@ def subject_of_pool(sheet: Path) -> Subject:
 
 
 def read_sheet(path: Path) -> tuple[Qrels, int]:
-    """Return the judgments of a filled sheet, or of any file of judgments, and the number of lines without a grade.
+    """Return (judgments of a filled sheet or of any file of judgments, number of lines without a grade).
 
     Raises FormatError for an invalid grade, a pair judged twice, and if nothing is judged.
     """
@@ -383,12 +387,12 @@ class Relabelled:
 
     @property
     def change(self) -> float:
-        """Return how much the new judgments raise the mean; negative if they lower it."""
+        """The mean after new judgments minus the mean before."""
         return self.after - self.before
 
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
-    """Return the collections with the queries that `new` judges; raises BadValue if there is none."""
+    """Return the collections that have a query judged by `new`; raises BadValue if there is none."""
     judged = [
         one
         for one in subjects
@@ -403,10 +407,12 @@ def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
 def relabelled(
     subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
 ) -> tuple[list[Relabelled], Qrels]:
-    """Return every system's mean before and after new judgments, and the merged judgments with their origins.
+    """Return (every system's mean before and after new judgments, merged judgments with their origins).
 
-    New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that the
-    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a
+    New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that
+    the
+    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and
+    for a
     run that answers no judged query.
     """
     old = _judgments(subject, new.queries)

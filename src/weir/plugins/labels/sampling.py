@@ -1,4 +1,4 @@
-"""Means of people's values, estimated from few of them and many of a model, for each way of sampling."""
+"""Estimate the mean of people's values from few of them and many of a model, for each way of sampling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return the estimate, cut to the range of possible means. The interval holds with the same probability."""
+        """Return the estimate cut to the range of possible means; the interval keeps its coverage."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
@@ -59,7 +59,7 @@ class SampledMean:
 
     @property
     def p(self) -> float:
-        """The two-sided p-value of the hypothesis that the mean is zero; NaN for equal values that are not zero."""
+        """The two-sided p-value of a mean of 0; 1 if all values are 0, NaN if all are equal otherwise."""
         if not self.error:
             return math.nan if self.value else 1.0
         far = abs(self.value) / self.error
@@ -119,14 +119,14 @@ def drawn_mean(
 ) -> SampledMean:
     """Return the mean of people's values over all items, estimated by PPI++ from a random sample.
 
-    human, model: float64[n], people's and the model's values of the judged items.
+    human, model: float64[n], people's and the model's values of the judged items (queries, not pairs).
     model_alone: float64[N], the model's values of the other items.
-    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, at
-        most 5% wider than from only people's values.
-    limits: smallest and largest value. Binary values then have Wilson's interval, and errors stay realistic
-        if most values are equal.
+    weight: weight of the model's values. None takes the weight within 0..1 with the narrowest interval, or
+        people's values alone if that is more than 5% wider.
+    limits: smallest and largest possible value. Binary values then have Wilson's interval, and errors stay
+        realistic if most values are equal.
 
-    An item is the sampling unit: a query, not a pair. Raises BadValue for fewer than two judged items.
+    Raises BadValue for fewer than two judged items.
     """
     # Sources: Angelopoulos et al. 2023 (PPI); Angelopoulos, Duchi and Zrnic 2023 (PPI++). Value and weight equal
     # ppi-python's ppi_mean_ci; error and quantiles are for small samples.
@@ -144,11 +144,12 @@ def stratified_mean(
 ) -> SampledMean:
     """Return the mean of people's values over all items, estimated from a random sample within strata.
 
+    Strata count by their share of all items.
+
     human, model, model_alone, weight, limits: see `drawn_mean`.
     strata: stratum of each judged item, and of each other item.
 
-    Strata count by their share of all items. Raises BadValue, with the stratum's number, for fewer than two
-    judged items.
+    Raises BadValue, with the stratum's number, for fewer than two judged items.
     """
     # Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938: the strata's shares are random too.
     both, plain, counts = [], [], []
@@ -226,8 +227,7 @@ def _mean_of_stratum(
 
 
 def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
-    """Return the first estimate, or the one from people's labels alone (`plain`) if the first is more than 5%
-    wider."""
+    """Return the first estimate, or `plain`, from people's labels alone, if the first is more than 5% wider."""
     # Always taking the narrower one would make intervals too narrow on average.
     one, other = (
         math.inf if math.isnan(found.low) else found.high - found.low
@@ -327,10 +327,8 @@ def partly_judged_mean(
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
-    """The way in which the judged queries were sampled: at random, unless one field states another.
-
-    Raises BadValue for several fields.
-    """
+    """How the judged queries were sampled: at random, unless one field says otherwise; raises BadValue for
+    several."""
 
     strata: QueryGroups | None = None
     """Queries were drawn at random within each stratum."""
@@ -342,6 +340,31 @@ class SampleDesign:
     def __post_init__(self) -> None:
         if (self.strata is not None) + (self.weights is not None) + self.pairs > 1:
             raise BadValue("queries were drawn by strata, by weights, or in parts (pairs): give one of them")
+
+    def chance_of_none(
+        self, queries: Ids, drawn: NDArray[np.bool_], part: NDArray[np.bool_], drawable: NDArray[np.bool_]
+    ) -> float:
+        """Return the probability that as many queries as were drawn hold none of a part.
+
+        Queries without a weight are taken to be as unlikely as the least likely drawn one.
+
+        drawn, part, drawable: bool[queries], the queries judged, those in question, and all that could be drawn.
+        """
+        if self.weights is not None:
+            codes = self.weights.queries.codes(queries.strings)
+            known = codes >= 0
+            weight = np.where(
+                known, self.weights.weight[codes], self.weights.weight[codes[known]].max(initial=1e-300)
+            )
+            every = float((1 / weight).sum()) if known.all() else len(queries) / float(weight[drawn].mean())
+            return float(np.prod(1 - np.minimum(1, drawn.sum() / weight[part] / every)))
+        strata = np.zeros(len(queries)) if self.strata is None else numbered_strata(self.strata, queries)
+        chance = 1.0
+        for stratum in np.unique(strata[part]).tolist():
+            here = drawable & (strata == stratum)
+            count, mine = int(here.sum()), int((drawn & here).sum())
+            chance *= math.comb(count - int((part & here).sum()), mine) / math.comb(count, mine)
+        return chance
 
     def __str__(self) -> str:
         if self.strata is not None:
@@ -356,7 +379,7 @@ AT_RANDOM = SampleDesign()
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """A system's values, or the difference of two systems' values, by people's and by the model's labels."""
+    """A system's values, or differences of two systems, by people's and by the model's labels."""
 
     human: Float64
     """float64[n], from people's labels."""
@@ -386,7 +409,7 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class DrawnQueries:
-    """The queries that the model judged, parted by whether people judged them too."""
+    """The queries that the model judged, split by whether people judged them too."""
 
     mine: NDArray[np.integer]
     """Numbers of the queries that people judged."""
@@ -403,6 +426,7 @@ class DrawnQueries:
         """Return the split of the model's queries.
 
         mine: numbers of the queries that people judged.
+
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.
         """
         alone = np.delete(np.arange(len(queries)), mine)
@@ -428,10 +452,9 @@ class DrawnQueries:
         return DrawnQueries(mine, alone, design.pairs, strata, weights)
 
     def estimated_mean(self, values: PairedValues, weight: float | None = None) -> SampledMean:
-        """Return the estimated mean of values.
+        """Return the mean of values over all queries, estimated as the design needs.
 
-        weight: weight of the model's values: 0 for people's labels only, None for the weight with the
-            narrowest interval.
+        weight: weight of the model's values: 0 for people's labels only, None for the best within 0..1.
         """
         if self.pairs:
             return partly_judged_mean(values.human, values.model, values.whole, values.alone, weight)

@@ -1,7 +1,4 @@
-"""Reports: a results folder as one page, as tables and figures of a paper, and as a short text.
-
-Begin with `report.py`, which is `weir.report`.
-"""
+"""A results folder as a page, as tables and figures of a paper, and as a short text; begin with `report.py`."""
 
 from weir.lazy_names import lazy_names
 

@@ -61,7 +61,7 @@ class Citations:
     """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
-        """Return all entries as the text of one BibTeX file."""
+        """Return all entries as the text of a BibTeX file."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
@@ -101,12 +101,13 @@ def cite(
 ) -> Citations:
     """Return the works to cite beside the results of a folder, Weir's own first.
 
+    The tests are the default ones of `compare`.
+
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
 
-    The tests are the default ones of `compare`. Raises FormatError for a folder without results, UnknownName
-    for an absent dataset or system.
+    Raises FormatError for a folder without results, UnknownName for an absent dataset or system.
     """
     cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))

@@ -85,7 +85,7 @@ _BREAKS = re.compile(r"(?<=[-(/_])|(?<=, )|(?<=\.)(?!\d)")
 
 
 def isolated_html(value: str, most: int = 300) -> str:
-    """Return a text as escaped HTML, cut to `most` characters and isolated from the text direction around it."""
+    """Return a text as escaped HTML, cut to `most` characters, whose direction affects nothing around it."""
     return f"<bdi>{html_escaped(excerpt(value, most))}</bdi>"
 
 
@@ -99,10 +99,7 @@ def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROK
 def page(
     study: Study, sections: Sequence[Section], answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the report as HTML.
-
-    audits: of the folder.
-    """
+    """Return the report as HTML."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
@@ -188,12 +185,12 @@ USUAL: Mapping[str, tuple[str, str]] = {
 
 
 def resource(name: str) -> str:
-    """Return the text of a file of this package, such as a style sheet."""
+    """Return the text of a file of this package."""
     return files("weir.plugins.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def style_sheet(font: str = "") -> str:
-    """Return the style of the page: font, colours of charts and the rules of page.css.
+    """Return the style sheet of the page: font, colours of charts and the rules of page.css.
 
     font: URL of the font; by default the font is embedded.
     """
@@ -205,7 +202,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return the hash of a script or style in the form that a content security policy needs."""
+    """Return the SHA-256 of a script or style, as a content security policy needs it."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -229,7 +226,7 @@ def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Return charts as HTML figures, on paper side by side if all are small (Points, Spread)."""
+    """Return charts as HTML figures, small ones (Points, Spread) side by side on paper."""
     small = [isinstance(chart, Points | Spread) for chart in charts]
     figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
     return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
@@ -272,14 +269,14 @@ def _others_printed(section: Section) -> str:
 
 
 def caption(chart: Chart) -> str:
-    """Return the text above a chart: its title, or its measure for a chart of differences."""
+    """Return the text above a chart: its title, or the measure of a chart of differences."""
     if isinstance(chart, Intervals) and chart.signed:
         return chart.axis.removeprefix("difference of ")
     return chart.title
 
 
 def details(section: Section) -> str:
-    """Return a section's longer tables and the numbers of its charts, folded; "" without such tables."""
+    """Return a section's tables, folded if charts show their numbers; "" without tables."""
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
     )
@@ -298,7 +295,7 @@ def _printed(table: Table) -> Table:
 
 
 def notes(section: Section) -> str:
-    """Return the sentences below a chart of a section, as HTML."""
+    """Return the sentences below a section's charts, as HTML."""
     return _soft(section.notes)
 
 
@@ -314,7 +311,7 @@ def statement(one: Statement) -> str:
 def opening(
     study: Study, section: Section, answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the top of the page: systems, conclusions, and how many questions and findings are of each severity."""
+    """Return the top of the page: systems, conclusions, and counts of questions and findings by severity."""
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
     machines = sorted(
@@ -382,7 +379,7 @@ def _leaderboard_html(study: Study, section: Section) -> str:
 
 
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
-    """Return the standings of one comparison as a table with an interval in each row."""
+    """Return the standings of a comparison as an HTML table with an interval drawn in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
     low, high = _axis_ends(rows)
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
@@ -646,7 +643,7 @@ class QueryScores:
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """Return the scores of a dataset, its hardest queries first."""
+        """Return the scores of a dataset, its hardest queries by the first measure first."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
         scores = [study.scores[dataset, cell.label] for cell in cells]
         queries = scores[0].queries
@@ -666,7 +663,7 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """Return (values as two deflated byte planes, minimum and range of each measure)."""
+        """Return (values as two deflated byte planes, minimum of each measure, range of each measure)."""
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
             known = of_measure[np.isfinite(of_measure)]
@@ -680,7 +677,7 @@ class QueryScores:
         return zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6), lows, spans
 
     def largest(self, baseline: str) -> Iterator[tuple[str, str, str, str, float]]:
-        """Yield the largest gain and loss of each system: dataset, query, text, system, difference."""
+        """Yield (dataset, query, text, system, difference) of each system's largest gain and loss on the baseline."""
         for system, gaps in zip(self.systems, self.gaps, strict=True):
             for n in sorted({int(np.argmax(gaps)), int(np.argmin(gaps))}):
                 if system != baseline and gaps[n] != 0:
@@ -724,7 +721,7 @@ class Packed:
     def of(study: Study) -> Packed:
         """Return the packed values of all queries, and rankings with excerpts, small datasets first.
 
-        PAGE_BYTES bounds what is packed, RUN_BYTES the run files read for it.
+        PAGE_BYTES bounds the packed data, RUN_BYTES the run files that are read.
         """
         all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
         packed = [one.packed() for one in all_scores]
@@ -791,11 +788,13 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (rankings for the queries whose values differ most, bytes that they take).
+    """Return (rankings for the queries whose values differ most, estimated bytes that they take).
 
-    The dict has, by query position, "r": numbers of each system's first documents, None without its ranking,
-    "g": grades by document number, "o": who judged, if known, and `judged`: True if the judgments are on this
-    machine.
+    "rankings" has, by query position, "r": numbers of each system's first documents, None without its
+    ranking; "g":
+    grades by document number; "o": who judged, if known. "documents" has names and texts by number, and
+    "judged" is
+    True if the judgments are on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

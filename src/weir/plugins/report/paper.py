@@ -1,4 +1,4 @@
-"""Tables for a paper: datasets x systems, with averages against a baseline, of own results or published scores."""
+"""Tables for a paper: datasets x systems with averages, of own results or published scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 def trained_on(system: str) -> frozenset[str] | None:
     """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name; nothing is known of a stored run, server, program or function.
+    system: its name; a stored run, server, program or function is unknown.
     """
     try:
         tree = expression_tree(system)
@@ -83,14 +83,17 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, the best of a row bold, the second underlined, with averages below if several.
+    """Return datasets x systems, the best of a row bold, the second underlined, with averages if datasets are
+    several.
 
-    units: unit of each dataset in averages.
+    Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
+    average's difference to the baseline's in per cent, and the numbers of datasets above and below it, over
+    datasets
+    shared with the baseline.
 
-    Averages leave out datasets that some system lacks or on which most systems were trained. Below them
-    stands how far each average is above or below the baseline's, in per cent, and the numbers of datasets
-    above and below it, over datasets shared with the baseline. Raises UnknownName for a baseline without a
-    score.
+    units: what each dataset counts as in averages, such as its group.
+
+    Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -175,9 +178,10 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of the judged share of the first ten documents in per cent, a row for each dataset.
+    """Return a table of the judged share of the first ten documents in per cent, datasets x systems, – for
+    none.
 
-    rates: {(dataset, system): share}; a system is a column, – where it has no share.
+    rates: {(dataset, system): share}.
     """
     table = _crossed("dataset", {key: percent(rate) for key, rate in rates.items()})
     rows = ((Cell(one.text, value=rates.get((row[0].text, name))) for name, one in zip(table.header, row, strict=True))
@@ -186,7 +190,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return the time for a query and the size of the index on one collection, laid out as BEIR's table 3."""
+    """Return the time of a query and the size of the index by system, laid out as BEIR's table 3."""
     cells = {}
     for one in costs:
         ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million
@@ -256,7 +260,7 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """Return sizes, words, judgments and copies of collections: BEIR's table 1 and Elastic's."""
+    """Return sizes, words, judgments and copies of collections, laid out as BEIR's table 1 and Elastic's."""
     lines: list[list[str | Cell]] = [
         ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
          "words a document", "positive", "zero", "copies"]
@@ -333,7 +337,8 @@ def published_table(
     systems: only systems whose name has all words of one of these.
 
     Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
-    for an absent dataset, system or baseline.
+    for an
+    absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
@@ -431,7 +436,7 @@ def _beside(
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return a paper's table of one's own results for each measure, with verdicts against the baseline."""
+    """Return a table of own results for each measure, with verdicts against the baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

@@ -102,11 +102,11 @@ class Report:
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page."""
+        """Write the page to an HTML file."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """Return conclusions, leaderboard and serious questions as Markdown, in at most MARKDOWN_LINES lines."""
+        """Return conclusions, leaderboard and serious questions as Markdown, 30 lines at most."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -154,12 +154,13 @@ class Report:
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart with the endings svg, png or pdf; return the paths.
+        """Write each chart with the endings svg, png or pdf, in several files if it is taller than a sheet;
+        return the paths.
 
         width: "page" or "column".
 
-        A chart taller than a sheet of paper is several numbered files. Raises UnknownName for another ending
-        or width, MissingExtra for png or pdf without vl-convert-python.
+        Raises UnknownName for another ending, KeyError for another width, MissingExtra for png or pdf without
+        vl-convert-python.
         """
         paths, place = [], path_of(folder)
         make_folder(place)
@@ -175,8 +176,7 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as LaTeX, Markdown and CSV under one name, several tables in a CSV file each; return the
-    paths.
+    """Write tables as LaTeX, Markdown and CSV under one name, a CSV file for each table; return the paths.
 
     csv: texts to write instead of the tables' own CSV.
 

@@ -148,7 +148,7 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Return names joined by commas and "and"; beyond `most` names the rest is a number."""
+    """Return names joined by commas and "and", "" for none; beyond `most` the others are counted."""
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -159,7 +159,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of differences in brackets; "" for none."""
+    """Return an interval of differences in brackets, after a blank; "" for none."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -167,7 +167,7 @@ MOST_QUERIES = "which has most queries"
 
 
 def chosen_clause(study: Study, reason: str) -> str:
-    """Return why a section shows one collection of several, as a clause after its name; "" if there is one."""
+    """Return why a section shows one collection of several, as a clause; "" if there is only one."""
     return f", {reason}" if len(study.datasets) > 1 else ""
 
 
@@ -218,7 +218,7 @@ FASTER = 1.1
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """Return statements that the verdicts of the first measure support, largest first."""
+    """Return up to 5 statements that the verdicts support, largest first; () without comparisons."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
@@ -292,8 +292,7 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that another measure than the study's first one
-    finds alone."""
+    """Yield at most one statement: the largest difference that only another measure than the first separates."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -361,7 +360,7 @@ def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, 
 
 
 def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) -> bool:
-    """Return True if the order of tied documents decides which of two means is higher."""
+    """Return True if the order of tied documents could decide which of two systems has the higher mean."""
     (low, high), (least, most) = (tie_span(study, comparison, system) for system in (one, other))
     return max(high - low, most - least) > 0 and low < most and least < high
 
@@ -425,7 +424,7 @@ def _open_pair_clause(
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return statements on conclusions that the data do not support."""
+    """Return up to 5 statements on conclusions that the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -539,7 +538,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: conclusions and limits in short."""
+    """Return the report's first section: conclusions and limits."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -563,7 +562,7 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 
 
 def leaderboard(study: Study) -> Section | None:
-    """Return the section with the standings of each measure, with ranks from verdicts; None without comparisons."""
+    """Return the section with each measure's standings, and ranks from verdicts; None without comparisons."""
     charts, tables = list[Intervals](), list[Table]()
     wholes = [whole for whole in map(study.ranking_comparison, study.measures) if whole is not None]
     for one in wholes:
@@ -633,7 +632,7 @@ def _plain_standings(study: Study, wholes: Sequence[Comparison]) -> Table:
 
 
 def ranges_differ(whole: Comparison) -> bool:
-    """Return True unless each system may have any rank."""
+    """Return True unless all systems have the same range of ranks."""
     return len({(one.best, one.worst) for one in whole.standings if one.best is not None}) > 1
 
 
@@ -653,7 +652,7 @@ def _weights_clause(study: Study, whole: Comparison) -> str:
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """Return the number of datasets on which a system is better than the baseline, not separable from it, and worse."""
+    """Return the numbers of datasets on which a system is (better than the baseline, not separable, worse)."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
@@ -681,7 +680,11 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths."""
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths; ()
+    for none.
+
+    dataset, systems: only these; by default all.
+    """
     cells = [
         named
         for cell, named in zip(study.cells, study.named_cells, strict=True)
@@ -692,7 +695,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with the map of datasets x systems and verdicts; None for one dataset."""
+    """Return the section with the map of datasets x systems and verdicts; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -749,7 +752,7 @@ def _against_baseline(study: Study) -> Section | None:
 
 
 def constructed_notes(study: Study) -> tuple[str, ...]:
-    """Return a sentence on the measures that charts leave out, as they are 1 by construction; () for none."""
+    """Return a sentence on the measures that charts leave out as they are 1 by construction; () for none."""
     left = [measure for measure in study.measures if measure not in study.telling]
     everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
     ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
@@ -983,7 +986,7 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of the pairs of systems whose order unjudged documents could reverse."""
+    """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse."""
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1011,7 +1014,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check over all audits; None without audits."""
+    """Return the section on audits, with the worst finding of each check; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1041,7 +1044,7 @@ def findings(audits: Sequence[Audit]) -> Section | None:
 
 
 def severities_counted(found: Iterable[str]) -> str:
-    """Return how many there are of each severity, the worst first, such as "1 serious, 2 cautions"; "none" of none."""
+    """Return counts by severity, the worst first, such as "1 serious, 2 cautions"; "none" without findings."""
     counts = Counter(found)
     said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
     return ", ".join(said) or "none"
@@ -1076,7 +1079,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """Return the section on words that collections share; None for fewer than 3 collections or too many."""
+    """Return the section on words that collections share; None for fewer than 3 collections or more than 20."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -1114,7 +1117,7 @@ def lengths(study: Study) -> Section | None:
 
 
 def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
-    """Return charts of the quartiles of document lengths (words) in each system's first ten, on the largest
+    """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
     () without texts of a collection, and if its run files exceed RUN_BYTES.
@@ -1157,7 +1160,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
 
 
 def slices(study: Study) -> Section | None:
-    """Return the section of means on groups of the largest collection's queries; None if all groups are small."""
+    """Return the section of means on groups of the largest collection's queries; None without a group of 25
+    queries."""
     large = [n for n in study.datasets if n in study.collections and study.query_count(n) >= 2 * FEW_QUERIES]
     if not large:
         return None
@@ -1363,7 +1367,7 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
-    """Return the datasets whose score bounds are known, with every pair of systems that may change places."""
+    """Return the datasets whose score bounds name every pair of systems that may change places."""
     cut = {
         finding.subject
         for one in audits
@@ -1589,7 +1593,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence with a leading space: how far p-values depend on the seed; "" without comparisons."""
+    """Return a sentence with a leading blank on how far p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1616,7 +1620,10 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read."""
+    """Return the question whether answers of language models could be read.
+
+    uses: one at least, each with answers.
+    """
 
     def unread(use: ModelUse) -> int:
         return use.answers - sum(use.verdicts.get(kind, 0) for kind in SCORED_KINDS)
@@ -1659,7 +1666,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run as something is not here; "" if all ran."""
+    """Return a sentence on checks that did not run for want of data; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1722,9 +1729,9 @@ def _command_lines(study: Study) -> str:
 
 
 def name_given(cell: ResultCell, whole: bool = False) -> str:
-    """Return the name by which `weir run -d` finds a result's collection, with a split that is not `test`.
+    """Return the name by which `weir run -d` finds a result's collection, with a split other than `test`.
 
-    whole: name a folder by its path on this machine, which no other machine has.
+    whole: name a folder by its path on this machine.
     """
     place = recorded_place(cell) or cell.dataset
     name = f"./{cell.dataset}" if "/" in place and not whole else place
@@ -1769,10 +1776,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """Return all sections whose data are on this machine, in reading order.
-
-    audits: of the folder.
-    """
+    """Return all sections whose data are on this machine, in reading order."""
     made = [
         short(study, audits),
         leaderboard(study),

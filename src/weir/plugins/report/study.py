@@ -84,7 +84,8 @@ class Study:
         baseline: name or label, by default bm25, else the first system.
 
         Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
-        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
+        baseline,
+        BadValue for a label without a system, and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -138,12 +139,13 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """True if each system is compared with each, False if only with the baseline."""
+        """True if all pairs of systems are compared, False if each system with the baseline alone."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Comparisons by measure and dataset, with simultaneous intervals: Student's, at Bonferroni's level."""
+        """Comparisons by measure and dataset, with simultaneous intervals: Student's, at Bonferroni's level;
+        {} without any."""
         if not self.comparisons:
             return {}
         method = self.comparisons[0].method
@@ -174,7 +176,7 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The collections; splits of one are one."""
+        """The collections; splits of the same one count once."""
         return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
 
     @property
@@ -199,7 +201,7 @@ class Study:
 
     @cached_property
     def mean_of(self) -> dict[tuple[str, str, str], Row]:
-        """The row with the mean of each (dataset, system, measure)."""
+        """{(dataset, system, measure): row with the mean}."""
         return {(row.dataset, row.system, row.measure): row for row in self.rows}
 
     def short_name(self, system: str) -> str:
@@ -207,16 +209,17 @@ class Study:
         return self.numbers.label(system)
 
     def on(self, measure: str) -> list[Comparison]:
-        """Return the comparisons of a measure on each dataset."""
+        """Return the comparisons of a measure, one for each dataset."""
         own = {c.dataset: c for c in self.comparisons if c.measure == measure and c.unit == "queries"}
         return [own[dataset] for dataset in self.datasets if dataset in own]
 
     def across(self, measure: str) -> Comparison | None:
-        """Return the comparison across datasets; None for one dataset."""
+        """Return the comparison across datasets; None for a single dataset."""
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
     def ranking_comparison(self, measure: str) -> Comparison | None:
-        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without either.
+        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without
+        either.
 
         A system with the same mean on all datasets has no interval in it.
         """
@@ -238,8 +241,7 @@ class Study:
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
-        """Return the comparison of a system with another one, by default the baseline; None if they were not
-        compared."""
+        """Return the comparison of a system with another, by default the baseline; None if they were not compared."""
         return comparison.against(system, other or self.baseline)
 
     @cached_property
@@ -260,7 +262,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """The collections on this machine that have not changed since they were measured."""
+        """{dataset: collection} of those on this machine that have not changed since they were measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -311,14 +313,14 @@ class Study:
         return max(cell.queries for cell in self.cells if cell.dataset == dataset)
 
     def documents(self, dataset: str) -> int | None:
-        """Return the number of documents of a dataset; None without a record of it."""
+        """Return the number of documents of a dataset; None if not recorded."""
         return next(
             (one.documents for one in self.costs if one.quality.dataset == dataset and one.documents), None
         )
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents; if any system was timed, only timed datasets count."""
+        """The dataset with most documents; if any was timed, only timed datasets count."""
         return max(self.timed or self.datasets, key=lambda name: self.documents(name) or 0)
 
     @cached_property
@@ -338,7 +340,7 @@ class Study:
         return [measure for measure in self.measures if direction(measure)]
 
     def singly_best(self, measure: str, system: str) -> int:
-        """Return the number of datasets on which a system is better than every other."""
+        """Return the number of datasets on which a system is better than all others."""
         return sum(
             all(
                 (pair := self.against(one, system, other)) is not None and pair.verdict == "better"

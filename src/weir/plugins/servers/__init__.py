@@ -1,4 +1,2 @@
-"""Search that others run: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services.
-
-Begin with `endpoint.py`, which is `http("search.toml")`.
-"""
+"""Search that others run: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services; begin with
+`endpoint.py`."""

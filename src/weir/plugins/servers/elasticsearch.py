@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch as a system: Weir makes an index there, fills it in bulk and searches it by _msearch."""
+"""Elasticsearch and OpenSearch as a system: Weir makes an index there, fills it and searches it."""
 
 from __future__ import annotations
 
@@ -143,11 +143,11 @@ class ElasticSettings:
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
-        """Return the settings that decide the contents of an index, to identify it."""
+        """Return the settings that decide an index's contents."""
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
-        """Return the settings that decide how an index is searched, to identify rankings."""
+        """Return the settings that decide how an index is searched."""
         tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
         return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
 
@@ -166,9 +166,10 @@ class ElasticSettings:
         return {"query": query, "size": k, "_source": False, "track_total_hits": False}
 
     def vector_body(self, vector: list[float], k: int, among: list[int] | None = None) -> dict[str, Any]:
-        """Return the body of a search by a vector, through the graph or exactly.
+        """Return the JSON body of a search by a vector, through the graph or exactly.
 
-        among: numbers of the only documents that the graph may find; None for all.
+        among: numbers of the only documents that the graph may find; None for all. An exact search ignores
+            it.
         """
         search = self.vector
         if search.index == "hnsw":
@@ -238,8 +239,10 @@ class ElasticServer:
         content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
         divisible: do not retry after a timeout, since the caller then sends the parts.
-        Raises ServiceError for a refused key (status 401 or 403), AttemptError if no attempt succeeds and for
-        an answer that is above `max_bytes` or no JSON.
+
+        Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
+        for an answer
+        above `max_bytes` or without JSON.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -369,7 +372,7 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the index as Elasticsearch's mapping declares them."""
+        """The fields of the index, as a mapping declares them."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -392,11 +395,12 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index, by default with one shard, for term statistics of the whole collection."""
+        """The settings of the index, by default with one shard, so that term statistics are of the whole
+        collection."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return the entry by which Weir recognises its index, in the index's mapping.
+        """Return the entry in an index's mapping by which Weir recognises it.
 
         writes: number of writes of a complete index; None before it is complete.
         """
@@ -419,7 +423,7 @@ class IndexState:
 
 @dataclass(frozen=True)
 class IndexIdentity:
-    """The contents of an index, equal if their identities are, since `writes` only grows."""
+    """The contents of an index: equal values mean equal contents, since `writes` only grows."""
 
     uuid: str
     documents: int
@@ -901,7 +905,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
-        """Return the searcher; raises StoreError if the index is no longer complete on the server."""
+        """Return the searcher; raises StoreError if the server has no complete index any more."""
         at = folder_of(context)
         index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
         with _elastic_connected(self.settings) as server:
@@ -969,7 +973,7 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text."""
+        """Return the k best documents of each query, none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:

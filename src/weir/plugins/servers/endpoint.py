@@ -95,9 +95,9 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with values in place of placeholders.
+    """Return JSON with values in place of placeholders such as "{k}"; raises UnknownName for an unknown one.
 
-    A text that is a single placeholder becomes its value with its type, or is left out for ABSENT.
+    A text that is a placeholder alone becomes its value with its type, or is left out for ABSENT.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}
@@ -125,7 +125,7 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with each value percent-encoded as one segment."""
+    """Return a path with each placeholder's value percent-encoded as one segment; raises UnknownName."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -144,7 +144,7 @@ class JsonPath:
 
     @staticmethod
     def of(text: str) -> JsonPath:
-        """Return the path in a text such as hits[0].id; raises BadValue."""
+        """Return the path in a text such as hits[0].id; raises BadValue for another text."""
         steps: list[str | int] = []
         at = 0
         while at < len(text):
@@ -161,7 +161,7 @@ class JsonPath:
         return len(self.steps) > 1 and self.steps[0] in ("body", "params")
 
     def find(self, value: Json) -> Json:
-        """Return the value at this path, or ABSENT if there is none."""
+        """Return the value at this path; ABSENT without one."""
         for step in self.steps:
             if isinstance(step, str):
                 value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
@@ -171,7 +171,7 @@ class JsonPath:
         return value
 
     def values_at(self, values: list[Json]) -> list[Json]:
-        """Return the value at this path in each of `values`; a value that lacks the path gives ABSENT."""
+        """Return the value at this path in each of `values`; ABSENT where it is missing."""
         if len(self.steps) == 1 and isinstance(self.steps[0], str) and set(map(type, values)) <= {dict}:
             step = self.steps[0]
             return [value.get(step, ABSENT) for value in values]
@@ -215,7 +215,7 @@ class ServerLimits:
     """Unanswered queries in a row after which no more are asked."""
 
     def of_request(self) -> Limits:
-        """Return the rate, time limits, attempts and answer size that hold for a request."""
+        """Return the rate, time limits and attempts of a request."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
             timeout=self.timeout_s,
@@ -240,7 +240,7 @@ class FieldsTemplate:
 
 @dataclass(frozen=True)
 class SearchTemplate:
-    """The requests and answers of a server; `path`, `params` and `body` hold placeholders that each query fills."""
+    """The requests and answers of a server; each query fills the placeholders in `path`, `params` and `body`."""
 
     method: str
     url: str
@@ -279,7 +279,7 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage; raises UnknownName for another stage."""
+        """Return the template that asks an earlier stage; raises UnknownName for another stage."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -288,7 +288,7 @@ class SearchTemplate:
         return replace(self, body=asked.get("body"), params=asked.get("params", {}))
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides an answer, to identify it."""
+        """Return everything that decides an answer."""
 
         def text(value: Any) -> Any:  # noqa: ANN401  an entry
             return value.text if isinstance(value, JsonPath) else value
@@ -305,21 +305,21 @@ class SearchTemplate:
 
     @property
     def variables(self) -> list[str]:
-        """The names of the environment variables that the headers take secrets from."""
+        """The names of the environment variables with secrets in the headers."""
         return [name for text in self.headers.values() for name in _VARIABLE.findall(text)]
 
     def uses(self, *names: str) -> bool:
-        """Return True if the request contains one of these placeholders."""
+        """Return True if the request has one of these placeholders."""
         used = _names_in([self.path, dict(self.params), self.body, dict(self.values)])
         return any(name in names for name, _ in used)
 
     def headers_with(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with environment variables filled in."""
+        """Return the headers with the variables' values; raises KeyError for a missing one."""
         return {name: _VARIABLE.sub(lambda m: secrets[m[1]], text) for name, text in self.headers.items()}
 
 
 def template_names() -> list[str]:
-    """Return the names of the settings files that come with Weir, sorted."""
+    """Return the names of Weir's own settings files, sorted."""
     return sorted(path.stem for path in TEMPLATES.glob("*.toml"))
 
 
@@ -330,9 +330,9 @@ def _stand_in_alone(path: Path) -> str:
 
 
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
-    """Return the description of a server in a file; raises FormatError, naming file and entry.
+    """Return the description of a server in a file; raises FormatError that names file and entry.
 
-    dataset: value for {dataset}.
+    dataset: value of {dataset}.
     """
     entries = _with_extended(read_toml(path, EXPECTED), path)
     try:
@@ -613,7 +613,7 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings file's contents without limits, and a version."""
+        """Return the settings file's contents without limits, and a version; raises FormatError."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
@@ -629,7 +629,7 @@ class Http:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
-        """Return a searcher; raises FormatError for the file, and warns (RankingWarning) of an untested template."""
+        """Return a searcher; raises FormatError for the file, warns (RankingWarning) of an untested template."""
         template = self._template()
         if name := _stand_in_alone(Path(self.file)):
             message = (
@@ -673,7 +673,7 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each earlier stage that the file names; () for a system that is a stage."""
+        """Return (name, system) of each earlier stage in the file; () for a system that is itself a stage."""
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages
@@ -866,7 +866,10 @@ class _EndpointAsker:
         return answer
 
     def _read(self, body: bytes) -> tuple[list[object], list[object], object]:
-        """Return (names, scores, cursor of the next page) of a page; the cursor is ABSENT on the last."""
+        """Return (names, scores, cursor of the next page) in a page's answer, the cursor ABSENT on the last.
+
+        Scores are [] if the file names none. Raises AttemptError for an error, or another shape of answer.
+        """
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)
         if reason not in (ABSENT, None):

@@ -1,4 +1,4 @@
-"""An existing index of Elasticsearch or OpenSearch: its fields, analyzers and explanations; Solr's: `live_solr.py`."""
+"""An existing index of Elasticsearch or OpenSearch: its fields, analyzers and explanations of scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WEIGHT = re.compile(r"weight\((?:Synonym\()?([^:]+):(.*?)\)? in \d+\)")
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The fields that a search matches and how their scores combine."""
+    """The fields that a search matches, and how their scores combine."""
 
     fields: tuple[tuple[str, float], ...]
     """(field, weight)."""
@@ -80,7 +80,7 @@ class LiveIndex(Protocol):
 
     @property
     def statistics(self) -> str:
-        """The part of the index in which document frequencies are counted, "" for the whole."""
+        """The part of the index that document frequencies count, "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
         """Return the analyzer of a field, "" for a field without words."""
@@ -92,7 +92,7 @@ class LiveIndex(Protocol):
         """Return the similarity of a field; "BM25" or "default" is BM25."""
 
     def analysed(self, analyzer: str, text: str) -> Words:
-        """Return the terms into which an analyzer splits a query's text."""
+        """Return each word of a text with its term by an analyzer."""
 
     def changes(self) -> Iterator[SearchChange]:
         """Yield the changes of a search whose effect on the score `weir why` tries."""
@@ -134,7 +134,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """The mappings and settings of the index; raises BadValue for a name of several indexes."""
+        """The mappings and settings of the index; raises BadValue if the name stands for several indexes."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
@@ -144,7 +144,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, Json]]:
-        """{field: mapping} of fields with text; nested fields have dotted names."""
+        """{field: mapping} of the fields with text; nested fields have dotted names."""
         return dict(_fields(self.described["mappings"].get("properties", {}), ""))
 
     @cached_property
@@ -152,7 +152,7 @@ class ElasticLiveIndex:
         return _shape(self.body("words", 1), list(self.fields))
 
     def setting(self, name: str) -> Json:
-        """Return a setting by its dotted name, or None."""
+        """Return a setting by its dotted name; None without it."""
         value: Json = self.described["settings"].get("index", {})
         for step in name.split("."):
             value = value.get(step) if isinstance(value, dict) else None
@@ -160,7 +160,6 @@ class ElasticLiveIndex:
 
     @property
     def statistics(self) -> str:
-        """ "of each of N shards", or "" if a search uses the statistics of all."""
         shards = str(self.setting("number_of_shards") or 1)
         own = shards != "1" and "dfs_query_then_fetch" not in self.search
         return f"of each of {shards} shards" if own else ""
@@ -170,7 +169,11 @@ class ElasticLiveIndex:
         return str(self.setting(f"similarity.{similarity}.type") or similarity)
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield searches with another tie breaker, with added fields, without weights, and without each option."""
+        """Yield searches with another tie breaker, with added fields, without weights, and without each
+        option.
+
+        None for a search that is not understood or already adds its fields.
+        """
         shape = self.shape
         if shape.adding in {"not known", "added"} or not shape.fields:
             return
@@ -233,7 +236,7 @@ class ElasticLiveIndex:
 
 
 def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
-    """Return words with their terms, joined by +; offsets of tokens are UTF-16 code units."""
+    """Return each word with its terms, joined by +; offsets of tokens are UTF-16 code units."""
     units = text.encode("utf-16-le", "surrogatepass")
     terms: dict[tuple[int, int], list[str]] = {}
     for start, end, term in tokens:
@@ -310,7 +313,7 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
 
 
 def explanation_of(tree: Mapping[str, Json]) -> Explanation:
-    """Return the explanation in the tree in which Lucene explains a document's score."""
+    """Return the explanation in the tree by which Lucene explains a document's score."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
     largest = False

@@ -1,4 +1,4 @@
-"""An existing collection of Solr: its fields, analyzers and explanations."""
+"""An existing collection of Solr: its fields, analyzers and explanations of scores."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class SolrLiveIndex:
 
     @cached_property
     def schema(self) -> Mapping[str, Json]:
-        """The schema of the collection, fetched at the first call."""
+        """The schema of the collection, asked once; raises ServiceError."""
         return self.ask("/schema?wt=json", None)["schema"]  # type: ignore[no-any-return]  # JSON
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search, including the server's defaults; asked once, raises ServiceError."""
+        """The parameters of a search with the server's defaults, asked once; raises ServiceError."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 
     @cached_property
     def shape(self) -> QueryShape:
-        """Raises BadValue unless the search is dismax or edismax."""
+        """The fields that a search matches; raises BadValue unless its parser is dismax or edismax."""
         given = self.parameters
         if given.get("defType") not in ("dismax", "edismax"):
             raise BadValue(
@@ -71,7 +71,7 @@ class SolrLiveIndex:
 
     @property
     def statistics(self) -> str:
-        """ "" for the whole index, although each shard counts its own document frequencies."""
+        """Always "", although each shard counts its own document frequencies."""
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
@@ -102,8 +102,7 @@ class SolrLiveIndex:
         return next((one for one in self.schema.get("fieldTypes", []) if one["name"] == name), {"name": name})
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return a field's type, with :query or :index if both have analyzers of their own; "" for a field without
-        words."""
+        """Return a field's type, with :query or :index if both differ; "" for a field without words."""
         kind = self._type(field)
         if "analyzer" in kind:
             return str(kind["name"])
@@ -111,7 +110,7 @@ class SolrLiveIndex:
         return f"{kind['name']}:{sides[1]}" if sides[0] in kind else ""
 
     def analyzer_text(self, name: str) -> str:
-        """Return the name of a field type and in brackets the parts of its analyzer; the name alone if it has none."""
+        """Return a field type's name, and in brackets the parts of its analyzer if it has one."""
         kind, _, side = name.partition(":")
         parts = self._kind(kind).get(f"{side}Analyzer" if side else "analyzer")
         if not isinstance(parts, dict):
@@ -125,8 +124,7 @@ class SolrLiveIndex:
         return f"{kind} ({', '.join(names or [str(parts.get('class', 'not known'))])})"
 
     def similarity(self, field: str) -> str:
-        """Return the similarity class of a field, such as "BM25", from its type or else the schema, else
-        "default"."""
+        """Return a field's similarity class, such as "BM25", from its type or else the schema, else "default"."""
         own = self._type(field).get("similarity", self.schema.get("similarity", {}))
         name = _CLASS.sub(r"\1", str(own.get("class", "default"))).removesuffix("Similarity")
         return "default" if name == "Schema" else name

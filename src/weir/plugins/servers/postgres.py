@@ -99,7 +99,7 @@ class TextSearch:
         check_whole("normalization", self.normalization, 0, 63)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings, to identify them."""
+        """Return all settings that decide the rankings."""
         return {"kind": "full text"} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -129,7 +129,7 @@ class UserTable:
             )
 
     def facts(self) -> dict[str, object]:
-        """Return the names of the table and its columns, to identify rankings."""
+        """Return the names of the table and its columns."""
         columns = {"text": list(self.text), "tsvector": self.tsvector, "vector": self.vector}
         return {"name": self.name, "id": self.id} | {k: v for k, v in columns.items() if v}
 
@@ -178,7 +178,7 @@ class PostgresSettings:
             )
 
     def connection_string(self) -> str:
-        """Return the dsn, from the environment if it names a variable; raises ServiceError if that is not set."""
+        """Return the dsn, or the value of the variable that it names; raises ServiceError if that is not set."""
         variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
         if variable is None:
             return self.dsn
@@ -190,7 +190,7 @@ class PostgresSettings:
         return value
 
     def server_facts(self) -> dict[str, str]:
-        """Return host, port and database of the server, to identify it.
+        """Return host, port and database of the server, "" if unknown.
 
         Raises ServiceError for a malformed dsn or a variable that is not set.
         """
@@ -202,7 +202,7 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Return the settings in a TOML file."""
+    """Return the settings in a TOML file; raises FormatError and UnknownName."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):
@@ -550,10 +550,9 @@ class SearchedTable:
     """Documents that were there before it was filled."""
 
     def statement(self, among: bool = False) -> psycopg.sql.Composed:
-        """Return the SQL search for (document, score), best first, ties in Weir's order, with parameters k
-        and text or vector.
+        """Return the SQL search for (document, score), best first, with parameters k and text or vector.
 
-        among: only find documents whose numbers are in the parameter `permitted`, for vectors in a table of
+        among: only find documents whose numbers are in the parameter `permitted`, by vectors in a table of
             Weir's.
         """
         sql = require("psycopg", "servers").sql
@@ -602,7 +601,7 @@ class SearchedTable:
         return vector_search
 
     def prepare(self, connection: psycopg.Connection[Any], k: int) -> None:
-        """Set the connection's planner and HNSW settings."""
+        """Set the connection's planner and HNSW settings for k documents; nothing for full text."""
         search = self.search
         if not isinstance(search, VectorSearch):
             return
@@ -705,7 +704,7 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents, none for a query without text."""
+        """Return the k best documents of each query, none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -796,7 +795,7 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place."""
+        """Return everything that decides the rankings, and the server's place; raises ServiceError."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -825,10 +824,7 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Encode the documents if vectors are searched, copy the missing ones to the server, and return the searcher.
-
-        The context's folder keeps the table's name.
-        """
+        """Copy the documents that the server lacks, with vectors if these are searched; return the searcher."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -844,7 +840,7 @@ class PostgresCollection:
         return self._searcher(corpus, table.table_name, state)
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        """Return the searcher; raises StoreError if the table is no longer complete on the server, ServiceError."""
+        """Return the searcher; raises StoreError if the server has no complete table any more, ServiceError."""
         at = folder_of(context)
         facts = open_folder(at, "index.json")
         with _connected(self.settings, read_only=True) as connection, _failing_as(self.settings):
@@ -870,7 +866,7 @@ class PostgresCollection:
 class PostgresTable:
     """A system that searches an existing table and never writes.
 
-    Its rows may change, so that rankings without a version are reused in this process only.
+    Its rows may change, so rankings without a version are reused in this process alone.
     """
 
     file: str

@@ -92,8 +92,9 @@ class RerankService:
         return {**model_entry, "query": query, self.texts: list(documents), **self.sent}
 
     def read(self, answer: Json, count: int) -> tuple[Float32, int | None]:
-        """Return float32[count] in the documents' order, and the tokens counted by the service or None; raises
-        UnusableAnswerError.
+        """Return (scores in the documents' order, float32[count]; the service's count of tokens or None).
+
+        Raises UnusableAnswerError.
         """
         results = answer.get(self.results) if self.results and isinstance(answer, dict) else answer
         if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
@@ -144,11 +145,11 @@ class RerankClient:
     def scores(
         self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
     ) -> Float32:
-        """Return a score for each document, float32[documents]; a request that is too large is halved if
-        possible.
+        """Return a score for each document, float32[documents]; a request that is too large is halved.
 
-        Not possible if the model reads all documents together. Raises ServiceError if the budget ends or the
-        key is refused, AttemptError if no attempt succeeds.
+        It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
+        the key is
+        refused, AttemptError if no attempt succeeds.
         """
         body = json.dumps(self.service.request_body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -258,11 +259,12 @@ class ServiceReranker:
 
     @property
     def together(self) -> bool:
-        """True if the service scores all documents of a request together, so that scores depend on the others."""
+        """True if the service scores all documents of a request together, so that a score depends on the others."""
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings; scores the probe pairs if their scores are not stored."""
+        """Return everything that decides the rankings; asks the service for the probe's scores if they are
+        not stored."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -274,15 +276,14 @@ class ServiceReranker:
         return ServiceScorer(self, client, self.probe(client), corpus)
 
     def client(self) -> RerankClient:
-        """Return a new client, which sends requests to the service."""
+        """Return a new client of the service."""
         provider, (_, _, model) = self.provider, self.model.partition(":")
         key = Key.of(self.key or (provider.key if self.address == provider.base else ""))
         metered = MeteredClient(key, Limits.of(settings()), Clock(), paid())
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs (the probe), stored or requested now, which show if the model
-        has changed.
+        """Return the scores of two fixed pairs, stored or asked for now, which show if the model has changed.
 
         Raises ServiceError if the service has no usable answer.
         """
@@ -303,7 +304,7 @@ class ServiceReranker:
         )
 
     def probe_scores(self, client: RerankClient) -> Float32:
-        """Return the scores of the probe pairs, asked from the service, float32[2]; raises ServiceError."""
+        """Return the service's scores of the two fixed pairs, float32[2]; raises ServiceError."""
         try:
             with closing(KeptConnection()) as connection:
                 return client.scores(connection, PROBE_QUERY, PROBE_DOCUMENTS, lambda _: None)
@@ -312,7 +313,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return all settings that decide a score, with the probe's scores, as the key of stored scores."""
+        """Return everything that decides a score, with the fixed pairs' scores, as the key of stored scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -322,7 +323,7 @@ class ServiceReranker:
         }
 
     def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
-        """Yield the documents of each request; all in one if the service scores them together."""
+        """Yield the documents of each request, in order; all in one if the service scores them together."""
         provider, start, size = self.provider, 0, 0
         most = len(documents) if self.together else provider.documents
         for at, document in enumerate(documents):
@@ -338,7 +339,7 @@ class ServiceReranker:
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """Scores documents of a corpus by a re-ranking service, and stores the scores on disk."""
+    """A scorer of documents by a re-ranking service; its scores are stored."""
 
     reranker: ServiceReranker
     client: RerankClient
@@ -348,11 +349,11 @@ class ServiceScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; pairs with a stored score are only
-        sent if `context.reuse` is False.
+        """Return a score for each candidate, float64[candidates]; only pairs without a stored score are sent.
 
-        Raises ServiceError if pairs stay without a score, BadValue for more candidates than the model reads
-        together.
+        All are sent, and none stored, if `context.reuse` is False. Raises ServiceError if pairs stay without
+        a score,
+        BadValue for more candidates than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

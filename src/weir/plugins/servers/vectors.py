@@ -58,7 +58,7 @@ class VectorSearch:
 
 
 def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
-    """Return the retriever whose encoder makes vectors, None for None; raises BadValue, naming the system."""
+    """Return the retriever whose encoder makes vectors; None for None; raises BadValue for another value."""
     retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
     if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(
@@ -68,8 +68,7 @@ def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
 
 
 def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32] | None:
-    """Return the queries' vectors, float32[queries, dimensions], zeros for a query without text; None if none
-    has text."""
+    """Return the queries' vectors, float32[queries, dimensions], zeros without text; None if no query has text."""
     numbers = with_text(queries)
     if not len(numbers):
         return None
@@ -80,7 +79,7 @@ def vectors_of(dense: DenseRetriever, loaded: LoadedEncoder, queries: Queries) -
 
 
 def lost(exact: Run, near: Run) -> Loss:
-    """Return the share of the exact run's documents that the approximate run lacks."""
+    """Return the share of the exact run's documents that the approximate run lacks; 0 for an empty run."""
     pairs = [np.stack([run.query_of_row(), run.doc]) for run in (exact, near)]
     missed = {*map(tuple, pairs[0].T.tolist())} - {*map(tuple, pairs[1].T.tolist())}
     return Loss(0.0, len(missed) / max(1, len(exact.doc)))

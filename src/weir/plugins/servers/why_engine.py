@@ -57,7 +57,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two systems whose rankings are explained: its settings, analysis and scores."""
+    """A system whose rankings are explained: its settings, analysis and scores."""
 
     name: str
     run: Run
@@ -87,7 +87,7 @@ class Evaluation:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The judged queries, at most MOST_QUERIES."""
+        """The judged queries, 1,000 at most."""
         judged = np.flatnonzero(self.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
         return self.dataset.queries.take(judged[:MOST_QUERIES])
 
@@ -102,7 +102,7 @@ class Evaluation:
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
     def mean_of_run(self, run: Run) -> float:
-        """Return the mean of the measure over the queries that were asked."""
+        """Return the mean of the measure over the queries that were searched."""
         return defined_mean(self.values_of_run(run), self.measure)
 
 
@@ -623,5 +623,8 @@ def _below(why: EngineWhy) -> Iterator[str]:
 def engine_explanation(
     first: Retriever, second: Retriever, dataset: Dataset, measure: Measure
 ) -> ResultSet[EngineWhy]:
-    """Return the explanation of two systems, one of them a live engine, in a set of one result."""
+    """Return why a live engine and another system have different means, as a set of one result.
+
+    Raises BadValue if neither is a live engine.
+    """
     return ResultSet(ENGINE_WHYS, (_explain_engine(first, second, dataset, measure),))

@@ -55,7 +55,7 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """Summary of a pack, a file of results that others can verify."""
+    """Summary of a pack: results in one file, which others can verify."""
 
     path: str
     digest: str
@@ -65,7 +65,7 @@ class Pack:
     bytes: int
     note: str = ""
     left_out: tuple[str, ...] = ()
-    """A sentence on each cell that was not scored by the judgments that count."""
+    """A sentence on each result left out because the judgments that count did not score it."""
 
     def tables(self) -> tuple[Table, ...]:
         lines = [["collection", "system"], *map(list, self.cells)]
@@ -75,7 +75,7 @@ class Pack:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return the columns dataset and system, a line for each result."""
+        """Return the columns dataset and system, a row for each result."""
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
@@ -108,7 +108,7 @@ class Verification:
 
     @property
     def sound(self) -> bool:
-        """True if verification found no mismatch."""
+        """True if no mismatch was found, even if parts were not checked."""
         return not self.problems
 
     def __bool__(self) -> bool:
@@ -131,7 +131,7 @@ class Verification:
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
-        """Return a note on facts that a verification cannot prove; none after a mismatch."""
+        """Return a note on facts that cannot be verified; none after a mismatch."""
         return (Note(UNPROVED),) if self.sound else ()
 
     __repr__ = result_text
@@ -147,13 +147,15 @@ def pack_results(
     systems: Sequence[str] = (),
     note: str = "",
 ) -> Pack:
-    """Write rankings, scores and records of a results folder as one file, and return a summary.
+    """Write rankings, scores and records of a results folder as one file; return a summary.
 
-    The same folder gives the same bytes each time. Results scored by outdated judgments are left out, and named in
+    The same folder gives the same bytes. Results scored by outdated judgments are left out, see
     `Pack.left_out`.
+
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
     note: a sentence for readers, such as who ran it.
+
     Raises FormatError for a folder without results, UnknownName for an unknown name, StoreError for changed
     files and if the pack cannot be written.
     """
@@ -224,13 +226,14 @@ def verify_pack(
     fetch: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Verification:
-    """Check a pack against its manifest, compute every score again, and return the verification.
+    """Check a pack against its manifest, and compute every score again.
 
     places: {dataset: path of its collection}.
     fetch: download the collections that records of results name, by default the network is not used, and
         results on other collections are not checked.
     progress: called with (folder, number checked, total).
-    Raises FormatError for another or an unsafe file.
+
+    A mismatch is among the problems, not raised. Raises FormatError for a file that is no pack or is unsafe.
     """
     with temporary_folder("pack") as temporary:
         root = unpacked(path_of(path), temporary)
@@ -257,7 +260,7 @@ def verify_pack(
 
 
 def unpacked(path: Path, temporary: Path) -> Path:
-    """Unpack a pack and return its folder; raises FormatError for a file of another kind or an unsafe one."""
+    """Unpack a pack and return its folder; raises FormatError for a file that is no pack or is unsafe."""
     if not path.is_file():
         raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")

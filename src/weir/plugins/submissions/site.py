@@ -84,7 +84,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The systems under a filter such as task: Fact Checking, best first."""
+    """The systems on the datasets of a filter such as task: Fact Checking, best first."""
 
     filter: str
     datasets: tuple[str, ...]
@@ -94,7 +94,7 @@ class Board:
 
 @dataclass(frozen=True, repr=False)
 class Site:
-    """The leaderboard of a folder of packs: verified results, and the packs that were refused."""
+    """A leaderboard: verified results, and the packs that were refused."""
 
     folder: str
     measure: str
@@ -144,9 +144,11 @@ def leaderboard(
         pack with other collections is left out.
     progress: called with (text, number verified, total).
 
-    A pack that is refused, not completely verified, or of other judgments than an earlier one is named and
-    left out. Raises FormatError for a folder without packs, BadValue if none holds or has the measure, and
-    for a measure without a better direction.
+    Packs that are refused, not completely verified, or of other judgments than an earlier one are left out,
+    with the
+    reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for a measure
+    without a
+    better direction.
     """
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")
@@ -394,7 +396,7 @@ def rank_ranges(
     comparisons: Sequence[Comparison],
     verdicts: Mapping[tuple[str, str], Verdict],
 ) -> tuple[Place, ...]:
-    """Return ranges of ranks from verdicts across collections (`verdicts_across`).
+    """Return each system's range of ranks, from verdicts across collections; best first.
 
     Systems without shared collections are not ordered.
     """

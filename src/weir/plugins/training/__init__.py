@@ -1,4 +1,1 @@
-"""Encoders trained further on a collection: `weir study adapt`, `weir.adapt`.
-
-Begin with `training.py`.
-"""
+"""Train encoders further on a collection: `weir study adapt`, `weir.adapt`. Begin with `training.py`."""

@@ -39,14 +39,14 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class TrainingPairs:
-    """Queries with a positive text and negative documents each."""
+    """Queries, each with a positive text and negative documents."""
 
     queries: tuple[str, ...]
     positives: tuple[str, ...]
     document: Int32
-    """int32[pairs], the document of the positive; -1 for a text of its own."""
+    """int32[pairs], the position of the positive document; -1 for a text outside the collection."""
     negatives: Int32
-    """int32[pairs, negatives], documents."""
+    """int32[pairs, negatives], positions of documents."""
     margins: np.ndarray[Any, np.dtype[np.float64]] | None = None
     """float64[pairs, negatives], a cross-encoder's score of the positive minus that of the negative."""
 
@@ -81,14 +81,14 @@ def pairs_of(rows: Sequence[tuple[str, str, int]]) -> TrainingPairs:
 
 
 class PairSource(Protocol):
-    """A way to make training pairs of a query and a relevant document from a collection."""
+    """A source of training pairs (query, relevant text) from a collection."""
 
     def describe(self) -> dict[str, object]:
         """Return everything besides the collection that decides the pairs."""
         ...
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return pairs of a query and a relevant text of a collection, without negatives."""
+        """Return (query, relevant text) pairs of a collection, without negatives."""
         ...
 
 
@@ -128,7 +128,7 @@ class Crops:
         }  # fmt: skip
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return pairs of spans of each document; a document's draws depend on its identifier, not on others."""
+        """Return pairs of spans of each document; a document's draws depend on its identifier and the seed alone."""
         corpus = dataset.corpus
         rows = []
         for number, text in enumerate(_texts(corpus)):
@@ -193,7 +193,7 @@ class GivenPairs:
 class WrittenQuestions:
     """Questions that a model writes for documents (GenQ), or that a file has.
 
-    Answers are stored, so that no question is asked for twice. Raises BadValue for contradicting settings.
+    Answers are stored and never asked for twice. Raises BadValue for contradicting settings.
     """
 
     model: str | None = None
@@ -215,7 +215,7 @@ class WrittenQuestions:
             raise BadValue("n and documents are whole numbers from 1")
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the written questions; raises DownloadError for a missing model."""
+        """Return the settings that decide the questions; raises DownloadError for a missing model."""
         shared: dict[str, object] = {"pairs": "questions", "n": self.n, "documents": self.documents}
         if self.file is not None:
             return shared | {"contents": contents(Path(self.file).expanduser())}
@@ -233,7 +233,7 @@ class WrittenQuestions:
         return QuestionWriter(self.model or "doc2query", n=self.n)
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
-        """Return (question, document) pairs, several of a document if it has several questions, none without one.
+        """Return (question, document) pairs, one for each different question of a document; none without one.
 
         seed: of the sample of documents, if `documents` asks for one.
         """
@@ -319,7 +319,7 @@ def _text(corpus: Corpus, number: int) -> str:
 
 
 def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...], int]:
-    """Return (numbers of the pairs whose query is evaluated in the collection, number of these queries).
+    """Return (positions of the pairs whose query is evaluated in the collection, number of these queries).
 
     Queries are equal after normalising, or share 13 words in a row.
     """
@@ -335,7 +335,7 @@ def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...]
 
 
 def answers_of(pairs: TrainingPairs) -> dict[str, set[int]]:
-    """Return {query: its positive documents}."""
+    """Return {query: positions of its positive documents}."""
     answers: dict[str, set[int]] = {}
     for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
         answers.setdefault(query, set()).add(document)
@@ -355,7 +355,8 @@ def with_negatives(
 
     answers: documents that are never negatives of a query.
 
-    If BM25 finds too few, other documents are drawn. Raises BadValue for a collection with too few documents.
+    Other random documents are added if BM25 finds too few. Raises BadValue for a collection with too few
+    documents.
     """
     if not count or not len(pairs):
         return pairs
@@ -391,7 +392,7 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
-    """Return the pairs with the margins of a cross-encoder: score of the positive minus that of each negative."""
+    """Return the pairs with margins: a cross-encoder's score of the positive minus that of each negative."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

@@ -1,4 +1,4 @@
-"""Encoders trained further on pairs, by sentence-transformers, with a record of how."""
+"""Train encoders further on pairs, by sentence-transformers, with a record."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Adaptation:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return the columns step and loss, a line for each point of the loss curve."""
+        """Return the columns step and loss, a row for each point of the loss curve."""
         return frames.columns_of({"step": step, "loss": loss} for step, loss in self.losses)
 
     def notes(self) -> tuple[Note, ...]:
@@ -175,12 +175,8 @@ def adapt(
     evaluated: Sequence[Dataset | str | Path] = (),
     progress: Progress | None = None,
 ) -> Adaptation:
-    """Train an encoder further on pairs of a collection; write it as a checkpoint with a record, and return
-    the outcome.
-
-    Evaluated queries are never learned. An interrupted training continues by the same call and loses a minute
-    at most. Raises BadValue for evaluated pairs, for fewer than 2 pairs and for a folder of something else.
-    Raises MissingExtra without the extra `torch`, and the errors of loading and models.
+    """Train an encoder further on pairs of a collection; write a checkpoint with a record, and return the
+    outcome.
 
     source: Crops(), GivenPairs() or WrittenQuestions().
     dataset: collection of the pairs. Its queries count as evaluated.
@@ -188,6 +184,12 @@ def adapt(
     rules: settings of the training.
     evaluated: further collections whose queries must not be learned.
     progress: called with (step, done, total).
+
+    The same call continues an interrupted training, with at most a minute lost. Raises BadValue for pairs
+    whose query is
+    evaluated (unless dropped by the rules), for fewer than 2 pairs and for a folder of something else,
+    MissingExtra
+    without the extra `torch`, and the errors of loading and models.
     """
     rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
     require("sentence_transformers", extra="torch")

@@ -21,7 +21,7 @@ CUSTOM = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": the tool's mean at this cut-off, "decimals": 5}, with its defaults; None if it has none."""
+    """Return {"mean": BEIR's mean at this cut-off, "decimals": 5}; None if it lacks the measure."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

@@ -51,7 +51,10 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": the program's mean as a share of 1}; raises RuntimeError if there is none."""
+    """Return {"mean": the program's mean as a share of 1, "decimals": 5}; None if it lacks the measure.
+
+    Raises RuntimeError if it prints none.
+    """
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
@@ -64,7 +67,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
-    """Return grades and ranking of each judged query, both filled up to LEAST_POOL documents."""
+    """Return (grades, ranking) of each judged query, both filled up to 10 documents."""
     qrel, ranks = {}, {}
     for query, judged in vector["qrels"].items():
         scored = sorted(vector["run"].get(query, []), key=lambda one: -one[1])
@@ -80,8 +83,7 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program's evaluation folder into a temporary folder, removed at exit, and enter it; return the
-    path."""
+    """Copy the program's folder into a temporary one, removed at exit, and enter it; return its path."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)
@@ -95,7 +97,7 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """Run the program and return its figures by name; raises RuntimeError if it fails."""
+    """Run the program and return {name: figure}; raises RuntimeError if it fails."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

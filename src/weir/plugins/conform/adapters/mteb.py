@@ -23,7 +23,8 @@ NAMES = {
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": the mean at this cut-off, "decimals": 5}; MRR and capped recall are not rounded."""
+    """Return {"mean": MTEB's mean at this cut-off}, with "decimals": 5 where it rounds; None if it lacks the
+    measure."""
     k, name = measure["k"], measure["measure"]
     if k is None or measure["settings"] or measure["condensed"]:
         return None

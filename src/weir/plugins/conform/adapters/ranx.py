@@ -32,7 +32,7 @@ WHOLE = {"SetF", "SetP", "SetR", "Rprec", "bpref", "RBP"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": the mean of evaluate, "per_query": the values that it stores in the run}."""
+    """Return {"mean": evaluate's mean, "per_query": its values}; None if ranx lacks the measure."""
     settings, k = dict(measure["settings"]), measure["k"]
     name = NAMES.get(measure["measure"])
     p, level = settings.pop("p", 0.8), settings.pop("rel", 1)

@@ -23,7 +23,7 @@ EVERYTHING = 1_000_000
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """Return {"mean": a measure's mean, from the tool's compute_metrics}; None if it has no such measure."""
+    """Return {"mean": compute_metrics' mean}; None if it lacks the measure."""
     name = NAMES.get(measure["measure"])
     if name is None or measure["settings"] or measure["condensed"]:
         return None
