@@ -158,7 +158,7 @@ def test_the_collection_of_the_catalogue_is_taken_if_it_is_the_one_that_was_meas
 
 def test_mistakes_are_refused_in_one_line(files, tmp_path, capsys):
     qrels, a, b = map(str, files)
-    assert "found 1 paths" in refused(capsys, "diff", qrels)
+    assert "found 1 path" in refused(capsys, "diff", qrels)
     assert "no measure named" in refused(capsys, "diff", qrels, a, b, "-m", "nDGC@10")
     assert "no dataset (or folder) named" in refused(capsys, "diff", qrels, a, b, "--collection", "scifcat")
     assert "no such folder" in refused(capsys, "diff", str(tmp_path / "x"), str(tmp_path / "y"))

@@ -117,14 +117,52 @@ def test_unanswered_queries_are_named_and_leave_the_corrected_score_within_certa
     assert ("people judged none of them" in note) == alone
 
 
+@pytest.mark.parametrize("design", ["at random", "strata", "weights", "weights of the judged", "pairs"])
 @pytest.mark.parametrize(("missing", "left_out"), [(range(60, 200), True), (range(199, 200), False)])
-def test_a_difference_is_left_out_if_people_judged_only_what_the_system_answers(missing, left_out):
+def test_a_difference_is_left_out_if_people_judged_only_what_the_system_answers(missing, left_out, design):
     part = {n: list(TRUTH[n]) for i, n in enumerate(NAMES) if i not in missing}
     people = {n: TRUTH[n] for n in NAMES[:60]}
-    found = weir.labels.estimate(people, LENIENT, Run.of({n: list(TRUTH[n]) for n in NAMES}), Run.of(part))
+    how = {
+        "at random": {},
+        "strata": {"strata": QueryGroups.of(dict.fromkeys(NAMES, "one"), "all")},
+        "weights": {"weights": {n: 1 + (i % 3) for i, n in enumerate(NAMES)}},
+        "weights of the judged": {"weights": {n: 1 + (i % 3) for i, n in enumerate(NAMES[:60])}},
+        "pairs": {"pairs": True},
+    }[design]
+    whole = Run.of({n: list(TRUTH[n]) for n in NAMES})
+    found = weir.labels.estimate(people, LENIENT, whole, Run.of(part), **how)
     assert [len(one.differences) for one in found] == [not left_out, 0]
     assert any("its differences to others are left out" in str(note) for note in found.notes()) == left_out
     assert found[1].corrected.high <= 1 - len(missing) / 200
+
+
+@pytest.mark.parametrize("design", ["at random", "strata", "weights", "weights of the judged"])
+def test_the_chance_that_a_draw_holds_none_of_a_part_is_that_of_drawing(design):
+    draw, count, trials = np.random.default_rng(3), 40, 4000
+    queries, part = weir.Queries.of(dict.fromkeys(map(str, range(count)), "")).ids, np.arange(count) % 13 == 0
+    weights = {str(n): 1.0 + n % 4 for n in range(count)}
+    strata = QueryGroups.of({str(n): "ab"[n % 5 == 0] for n in range(count)}, "two")
+    odds = np.array([1 / one for one in weights.values()]) if "weights" in design else np.ones(count)
+    none, told = 0, list[float]()
+    for _ in range(trials):
+        if design == "strata":
+            groups = [np.flatnonzero(np.arange(count) % 5 != 0), np.arange(0, count, 5)]
+            chosen = np.concatenate([draw.choice(of, len(of) // 4, replace=False) for of in groups])
+        else:
+            chosen = draw.choice(count, 10, replace=False, p=odds / odds.sum())
+        drawn = np.isin(np.arange(count), chosen)
+        none += not (drawn & part).any()
+        known = {n: w for n, w in weights.items() if design == "weights" or drawn[int(n)]}
+        how = SampleDesign(
+            strata=strata if design == "strata" else None,
+            weights=QueryWeights.of(known) if "weights" in design else None,
+        )
+        told.append(how.chance_of_none(queries, drawn, part, np.ones(count, np.bool_)))
+    least = np.mean(told) - 0.03
+    assert none / trials < np.mean(told) + 0.02
+    assert (
+        design == "weights of the judged" or least < none / trials
+    )  # where weights are not known, it is careful
 
 
 def test_differences_are_estimated_by_query_and_corrected_by_holm():

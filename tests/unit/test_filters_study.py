@@ -133,6 +133,67 @@ def test_what_a_query_may_not_have_is_permitted_by_no_filter(drawn):
     assert (study.searches[0].permitted, study.searches[0].judged) == (N - 1, 1)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_are_of_the_queries_that_have_such_a_filter(drawn, seed):
+    _, encoder = drawn
+    draw, k, times = np.random.default_rng(seed), 5, (1, 3)
+    conditions = [None, "", "year <= 2", "year <= 13", "year >= 0", "year < 0"]
+    own = {f"q{n}": conditions[draw.integers(len(conditions))] for n in range(QUERIES)}
+    asked = {q: {"text": f"query {q[1:]}", **({"filter": own[q]} if own[q] is not None else {})} for q in own}
+    fields = {f"d{n}": {"text": f"text {n}", "year": n % YEARS} for n in range(N)}
+    qrels = {q: {f"d{(int(q[1:]) * 7 + n) % N}": int(draw.integers(-1, 3)) for n in range(30)} for q in own}
+    rules = weir.FilterRules(k=k, overfetch=times, measure="P@5", selectivity=(1, 0.5, 0.1))
+    mixed = weir.Dataset.of(fields, asked, qrels)
+    [study] = studies = weir.filters(mixed, DENSE(encoder), rules=rules, filter=["year == 3"])
+    run = (
+        DENSE(encoder)
+        .index(mixed.corpus)
+        .search(weir.Queries.of({q: one["text"] for q, one in asked.items()}), N)
+    )
+    ranked = {q: [int(d[1:]) for d in docs] for q, docs in run.to_dict().items()}
+    cases = {"none": dict.fromkeys(own, "year >= 0"), "year == 3": dict.fromkeys(own, "year == 3")}
+    cases["own"] = {q: text for q, text in own.items() if text}
+    for name, filters in cases.items():
+        fits = {q: [d for d in ranked[q] if eval(text, {"year": d % YEARS})] for q, text in filters.items()}
+        kept = {q: docs for q, docs in fits.items() if docs}
+        found = [one for one in study.searches if one.filter == name]
+        for overfetch in times:
+            of = [one for one in found if one.overfetch == overfetch]
+            assert sum(one.queries for one in of) == len(kept)
+            shares = [(one.queries, one.recall, one.permitted, one.short, one.lost, one.judged) for one in of]
+            answers = {
+                q: [d for d in ranked[q][: k * overfetch] if d in docs][:k] for q, docs in kept.items()
+            }
+            recall = [len(answers[q]) / len(docs[:k]) for q, docs in kept.items()]
+            assert sum(n * r for n, r, *_ in shares) == pytest.approx(sum(recall))
+            assert sum(n * p for n, _, p, *_ in shares) == pytest.approx(sum(map(len, kept.values())))
+            assert sum(one[3] for one in shares) == sum(len(answers[q]) < len(d[:k]) for q, d in kept.items())
+            grade = {q: {int(d[1:]): g for d, g in row.items()} for q, row in qrels.items()}
+            judged = [q for q, docs in kept.items() if any(grade[q].get(d, 0) > 0 for d in docs)]
+            lost = [
+                sum(grade[q].get(d, 0) > 0 for d in kept[q][:k]) / 5
+                - sum(grade[q].get(d, 0) > 0 for d in answers[q]) / 5
+                for q in judged
+            ]
+            assert sum(one[5] for one in shares) == len(judged)
+            assert sum(one[4] * one[5] for one in shares if one[5]) == pytest.approx(sum(lost))
+    said = str(studies)
+    some = {one.queries for one in study.searches if one.filter == "own"} - {QUERIES}
+    assert all(f"own, {n} quer" in said for n in some)
+
+
+def test_the_loss_of_a_study_is_of_a_measure_with_a_direction_and_no_deeper_than_its_answers(drawn):
+    dataset, encoder = drawn
+    with pytest.raises(BadValue, match="Judged@10: more is neither better nor worse"):
+        weir.FilterRules(measure="Judged@10")
+    rules = weir.FilterRules(k=5, selectivity=(0.1,), overfetch=(1,))
+    [study] = weir.filters(dataset, DENSE(encoder), rules=rules)
+    assert "rankings have at most 5 documents, and nDCG@10 looks no deeper" in study.remarks
+    lost = [replace(rules, measure=name) for name in ("P@5", "Hole@5")]
+    judged, holes = (weir.filters(dataset, DENSE(encoder), rules=one)[0].searches for one in lost)
+    assert all(one.lost * other.lost >= 0 for one, other in zip(judged, holes, strict=True) if one.judged)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_indexes_apply_filters_while_they_search(drawn):
     pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")

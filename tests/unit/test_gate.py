@@ -197,7 +197,7 @@ def test_sides_of_other_judgments_are_refused_or_compared_on_common_queries(tmp_
     ("sides", "said"),
     [
         (("Q", "A"), "is neither a results folder nor a saved baseline; expected [QRELS] BASELINE CANDIDATE"),
-        (("Q",), "found 1 paths"),
+        (("Q",), "found 1 path"),
         (("Q", "S", "S"), "are no run files, so there is nothing to judge by"),
         (("S", "absent"), "absent: found no such file or folder"),
         (("Q", "A", "A", "-m", "nDCG@10:much"), "the drop is 'much'; expected such as nDCG@10:0.01"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weir
-from tests.unit.judge_place import DOCUMENTS, JUDGED, PASSAGES, RUN_GRADES, grade_of, lines, unjudged
+from tests.unit.judge_place import DOCUMENTS, JUDGED, PASSAGES, QUERIES, RUN_GRADES, grade_of, lines, unjudged
 from weir.cli import main
 from weir.errors import BadValue, FormatError
 from weir.files.label_files import read_labels
@@ -43,7 +43,7 @@ def test_the_labels_are_the_judges_grades_and_say_whose_they_are(judge_server, j
     assert (consistency.pairs, consistency.equal, consistency.rose) == (3, 1.0, 0.0)
     assert report.tokens == 13 * report.answers == 13 * len(manners.asked)
     weir.judge(judge_pool, model=model, out=tmp_path / "labels").save(tmp_path / "report.json")
-    assert weir.ResultSet.load(tmp_path / "report.json")[0] == report
+    assert str(weir.ResultSet.load(tmp_path / "report.json")[0]) == str(report)
     assert len(manners.asked) == report.answers
 
 
@@ -208,6 +208,32 @@ def test_a_sheet_gets_its_texts_from_the_collection_and_its_grades_are_peoples(
     sheet.write_text(f"{head}\nq1\td1\n")
     with pytest.raises(FormatError, match="line 2: found 2 cells; expected query-id, corpus-id"):
         weir.judge(sheet, model=model, out=tmp_path / "none")
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_people_who_judged_another_text_of_a_document_are_told_whoever_names_them(
+    judge_server, judged_place, tmp_path, other
+):
+    model, _ = judge_server
+    rows = ["query-id\tcorpus-id\tgrade\tquery\ttitle\ttext"]
+    for query, docs in JUDGED.items():
+        asked = QUERIES[query]["text"] if isinstance(QUERIES[query], dict) else QUERIES[query]
+        rows += [
+            f"{query}\t{d}\t{g}\t{asked}\t\t{DOCUMENTS[d].replace('River', 'Lake' if other else 'River')}"
+            for d, g in docs.items()
+        ]
+    sheet, mine = tmp_path / "sheet.tsv", judged_place / "mine"
+    sheet.write_text("\n".join(rows) + "\n")
+    found = [
+        weir.judge(sheet, model=model, out=tmp_path / "a", collection=mine, judged=True),
+        weir.judge(mine, model=model, out=tmp_path / "b", people=sheet, judged=True),
+        weir.judge(
+            sheet, judged_place / "ranker.trec", model=model, out=tmp_path / "c", collection=mine, judged=True
+        ),
+    ]
+    said = [[one.text for one in report.notes() if "another text than in" in one.text] for report in found]
+    assert list(map(len, said)) == [int(other)] * 3
+    assert not weir.judge(sheet, model=model, out=tmp_path / "d", judged=True).notes()
 
 
 def test_agreement_with_people_is_that_of_weir_agree(judge_server, judge_pool, tmp_path, capsys):

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import weir
 from tests.unit.brooklet import SMALL_RUN, written_files
+from weir.api.scoring import FileScores, score_files
 from weir.audit import Subject
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, RankingWarning
+from weir.errors import BadValue, FormatError, LossWarning, RankingWarning
 from weir.files.records import write_collection
 from weir.files.runs import read_qrels
 from weir.files.write import write_run
@@ -263,7 +264,7 @@ def test_labels_of_queries_without_a_judgment_before_are_written_and_in_no_mean(
     files = tmp_path / "qrels.tsv", tmp_path / "one.trec"
     alone = weir.labels.relabel(Qrels.of({"q": FULL["q"]}), *files)
     both = weir.labels.relabel(Qrels.of({**FULL, "elsewhere": {"a": 1}}), *files, out=tmp_path / "both.tsv")
-    assert both.items == alone.items
+    assert str(both.items) == str(alone.items)
     assert weir.Qrels.load(tmp_path / "both.tsv").to_dict() == FULL
     assert [str(note).partition("/")[0] for note in both.notes()] == [
         "note: qrels.tsv: 8 labels of queries that had no judgment before: in ",
@@ -288,7 +289,10 @@ def test_a_sheet_is_of_the_collection_it_was_written_for(tmp_path, monkeypatch):
     assert [row.subject for row in rows] == ["mine"]
     Path("yours/qrels/test.tsv").unlink()
     Path("yours/qrels.csv").write_text("1,3,1\n")
-    with pytest.raises(FormatError, match=r"found no judgments; expected one of qrels/test\.tsv, qrels\.tsv"):
+    with (
+        pytest.warns(LossWarning, match=r"qrels\.csv is not read; weir data import reads it"),
+        pytest.raises(FormatError, match=r"found no judgments; expected one of qrels/test\.tsv, qrels\.tsv"),
+    ):
         weir.benchmark("yours", "bm25", out="out")
     Path("yours/qrels.csv").unlink()
     Path("judged.tsv").replace("mine/qrels/test.tsv")
@@ -349,5 +353,23 @@ def test_labels_with_other_texts_than_the_collection_are_told_wherever_the_two_m
         weir.labels.relabel(labels, c, trec),
         weir.labels.agree(c, labels),
         weir.labels.holes(c, trec, human=labels),
+        weir.evaluate(labels, trec, collection=c),
+        weir.evaluate(c, trec, labels=labels),
+        score_files(labels, [tmp_path / "one.trec"], collection=c),
+        score_files(c, [tmp_path / "one.trec"], labels=labels),
     ):
-        assert sum("another text than in" in str(note) for note in found.notes()) == told, found
+        notes = found.notes if isinstance(found, FileScores) else found.notes()
+        assert sum("another text than in" in str(note) for note in notes) == told, found
+    # Without a collection the texts beside the judgments are those that labels are held against.
+    lines = [
+        f"{name}\t{d}\t{g}\t{texts[name]}\t\ttext of {d} at length"
+        for name, of in FULL.items()
+        for d, g in of.items()
+    ]
+    people = tmp_path / "people.tsv"
+    people.write_text("\n".join(["query-id\tcorpus-id\tgrade\tquery\ttitle\ttext", *lines]) + "\n")
+    for notes in (
+        weir.evaluate(people, trec, labels=labels).notes(),
+        score_files(str(people), [tmp_path / "one.trec"], labels=labels).notes,
+    ):
+        assert sum("another text than in" in str(note) for note in notes) == told

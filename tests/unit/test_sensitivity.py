@@ -292,7 +292,7 @@ def test_interrupted_it_asks_for_nothing_twice_and_records_are_read(server, tmp_
     assert len(manners.asked) == asked
     assert said == json.loads(json.dumps(weir.ResultSet(SENSITIVITIES, (found,)).to_dict()["results"][0]))
     weir.ResultSet(SENSITIVITIES, (found,)).save(tmp_path / "kept.json")
-    assert weir.ResultSet.load(tmp_path / "kept.json")[0].orders.spread == found.orders.spread
+    assert str(weir.ResultSet.load(tmp_path / "kept.json")[0].orders.spread) == str(found.orders.spread)
     (tmp_path / "out" / "orders.json").write_text("{}")
     assert main(command) == 0
     text = capsys.readouterr().out

@@ -16,7 +16,7 @@ from weir.core.short_names import short_names, systems_called
 from weir.core.tables import SIGNS, Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures.measure import best_of
+from weir.measures.measure import best_of, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         cells = tuple(zip(*columns, strict=True))
         there = [cell for row in cells for cell in row if cell is not None]
         key = marks_key(there, own, dict(zip(systems, short, strict=True)))
+        key += less_note([measure]) if any(cell.best for cell in there) else []
         notes = (*key, *too_few_notes(own), *label_notes(rows))
         averaged = len(units) > 1 or last in [group.name for group in groups]
         tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes, averaged=averaged))

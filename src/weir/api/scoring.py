@@ -14,7 +14,7 @@ from weir.api.given import run_paths
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, labels_of
 from weir.core.scores import GroupedScores, Note, Row, Scores
-from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.datasets.scoring_rules import ScoringRules, judged_by, text_notes
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
 from weir.files.runs import judgments_name, read_run
@@ -149,6 +149,7 @@ def score_files(
         notes += restriction_notes(rules.dataset)
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
+    notes += text_notes(rules.dataset or given, given, labels)
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
     return FileScores(judgments_name(qrels), files, scores, by_pair, rules, tuple(notes), left_out, called)
 

@@ -1,4 +1,4 @@
-"""Checks of collections, judgments and rankings."""
+"""Check collections, judgments and rankings for defects."""
 
 # check.py has findings and the registry of checks, each other file the checks of one matter.
 from weir.audit import (  # noqa: F401 - each registers its checks

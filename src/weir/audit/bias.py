@@ -1,4 +1,4 @@
-"""Checks for judgments, documents and groups of queries that favour one kind of system."""
+"""Check for judgments, documents and groups of queries that favour one kind of system."""
 
 from __future__ import annotations
 
@@ -46,10 +46,9 @@ TIMES_CHANCE = 3
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
-    """Return {depth: share of relevant (query, document) pairs that BM25 returns} at depths 10 and 100; NaN
-    without pairs.
+    """Return {depth: share of relevant (query, document) pairs that BM25 returns} for depths 10 and 100.
 
-    Pairs whose query or document the collection lacks do not count.
+    Pairs whose query or document the collection lacks do not count; NaN without pairs.
     """
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
@@ -64,8 +63,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
-    term.
+    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -192,10 +190,11 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the queries by features with two or more values; columns of the collection come last.
+    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's
+    columns last.
 
-    A column whose values mostly belong to one query each, such as a number of searches, groups nothing. Raises
-    BadValue without queries.
+    Groupings with fewer than two groups, or mostly groups of one query, are left out. Raises BadValue without
+    queries.
     """
     queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
@@ -262,9 +261,10 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 
 
 def topics(subject: Subject) -> QueryGroups:
-    """Return clusters of the queries by topic: spherical k-means of the encoder's vectors, else of tf-idf.
+    """Return clusters of the judged queries by topic, labelled with their heaviest words.
 
-    A cluster's label is its heaviest words. Words of only one query are ignored.
+    Spherical k-means of an encoder's vectors, else of tf-idf; words of only one query are ignored. No
+    clusters if no word is shared.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -344,8 +344,10 @@ class Slice:
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Return the two-sided p-value of Student's test (pooled) or Welch's test that two samples have equal
-    means; 1 for equal constants."""
+    """Return the two-sided p-value of Student's (pooled) or Welch's t-test that two samples have equal means.
+
+    Two constant samples give 1 if equal, else 0. Samples need two values each.
+    """
     difference, sizes = float(a.mean() - b.mean()), (len(a), len(b))
     variances = [float(x.var(ddof=1)) for x in (a, b)]
     if pooled:
@@ -363,13 +365,14 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return the differences on every group, smallest p-value first.
+    """Return the difference of two systems inside and outside each group of queries, smallest adjusted
+    p-value first.
 
     differences: float64[queries], NaN if a system's value is undefined.
     groupings: groups of the queries, by several features.
 
-    A group counts if at least FEWEST_SLICE_QUERIES are in it and as many outside; of two that together are all
-    queries, only the smaller. p-values are adjusted for all groups (Benjamini and Hochberg).
+    Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, as is the larger of two
+    complements; [] if none remains. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []

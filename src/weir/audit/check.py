@@ -1,4 +1,4 @@
-"""Findings, the registry of checks, and audits that run the checks."""
+"""Define findings, the registry of checks, and audits, which run the checks."""
 
 from __future__ import annotations
 
@@ -88,8 +88,7 @@ PART_WORDS = {
 def check(
     name: str, needs: Sequence[str], comparing: bool = False
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Return a decorator that registers a function as a check; the function takes a subject and yields
-    findings.
+    """Return a decorator that registers a function from a subject to findings as a check.
 
     needs: any of "corpus", "queries", "qrels", "runs", "training", "encoder".
     comparing: True if the function takes several subjects.
@@ -133,7 +132,7 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
 ) -> list[Audit]:
-    """Return an audit of each subject by the named checks, and of several subjects one that compares them.
+    """Return one audit per subject by the named checks, and for several subjects another that compares them.
 
     progress: called before each check.
 
@@ -246,7 +245,7 @@ def _skipped(audit: Audit) -> list[str]:
 
 
 def audit_tables(audits: Sequence[Audit]) -> tuple[Table, ...]:
-    """Return tables of the findings of each subject. A finding that holds for several systems is stated once."""
+    """Return tables of the findings, subject by subject; findings that several systems share are joined."""
 
     def shared_words(finding: Finding) -> tuple[str, str, str, bool]:
         return finding.severity, finding.check, finding.remedy, bool(finding.system)
@@ -287,7 +286,7 @@ def _finding_lines(heading: str, findings: Sequence[Finding]) -> list[str]:
 
 
 def check_table() -> Table:
-    """Return a row for each check: its needs and its summary."""
+    """Return a table of all checks with their needs and summaries."""
     lines = [["check", "needs", "looks for"]]
     lines += [
         [c.name, ", ".join(c.needs) + (" of each of several" if c.comparing else ""), c.summary]

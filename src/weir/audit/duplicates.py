@@ -1,4 +1,4 @@
-"""Checks for documents and queries with the same text, or nearly the same."""
+"""Check for documents and queries with equal or nearly equal texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return (judgments in which unjudged duplicates have the judged document's grade, number added).
+    """Return (judgments, number added), where unjudged duplicates get the grade of a judged document of the
+    same text.
 
     If judged duplicates disagree, the highest grade counts. The origin of added judgments is "duplicate".
     """
@@ -59,7 +60,7 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
 
 
 def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
-    """Return the groups of rows that share a text in every column, leaving out blank texts.
+    """Return groups of rows that share their text in every column, without blank texts.
 
     form: maps a text to the form that is compared, by default the text itself.
     """
@@ -207,12 +208,13 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 
 def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
-    """Return (groups of documents with nearly the same title and text, leaders, comparisons left out).
+    """Return (groups of documents with nearly the same title and text, leaders, number of comparisons left
+    out).
 
-    Members of a group have a Jaccard index of at least NEAR with its first row, the leader: int64[n], the row itself
-    without a group. Comparisons are left out only if many texts are partly alike.
-
-    Raises MissingExtra without the `run` extra, BadValue if memory does not suffice.
+    leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
+        least 80% (Jaccard) of their three-word sequences with the leader. Comparisons are left out only if
+        many texts are partly alike. Raises MissingExtra without the `run` extra, BadValue if memory does not
+        suffice.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

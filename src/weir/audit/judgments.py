@@ -1,4 +1,4 @@
-"""Checks of incomplete and defective judgments, collections and pools."""
+"""Check for incomplete and defective judgments, collections and pools."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return the highest possible scores, which a ranking of the judged documents by descending grade has."""
+    """Return {measure: highest possible mean score}, reached by ranking judged documents by descending
+    grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()
@@ -350,19 +351,19 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean share of judged documents among the first 10, over answered queries (Elastic's judge
-    rate).
+    """Return the mean share of judged documents among the first 10, over answered queries; NaN if none is
+    answered.
 
-    NaN if no query is answered. The measure Judged@10 counts unanswered queries as 0 instead.
+    The measure Judged@10 counts unanswered queries as 0 instead.
     """
     values = JUDGED.per_query(judged)[judged.answered]
     return float(values.mean()) if len(values) else math.nan
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """Return BEIR's Hole@k: the share of documents at the first k ranks that no query's judgments contain.
+    """Return BEIR's Hole@k: the share of documents in the first k ranks that are in no query's judgments.
 
-    NaN without judgments.
+    Queries that return fewer than k still count k. NaN without judgments.
     """
     # The hole evaluation in BEIR's code.
     top = run.top(k)

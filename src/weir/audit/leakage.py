@@ -1,4 +1,5 @@
-"""Leakage: judged queries that systems may have been trained on, and overlap of the words of collections."""
+"""Check for judged queries that systems may have been trained on, and for collections with overlapping
+words."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ MOVED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
-    """Test queries found in the training data, bool[queries] by each definition."""
+    """Test queries found in training data, as bool[queries] for each definition."""
 
     exact: NDArray[np.bool_]
     """The same text."""
@@ -51,9 +52,9 @@ class Leaks:
 
 
 def leaks(queries: Queries, training: Training, relevant: Mapping[str, set[str]]) -> Leaks:
-    """Return the test queries found among the training queries.
+    """Return which test queries occur in training data, by four definitions.
 
-    relevant: {test query: its relevant documents}.
+    relevant: {test query: its relevant documents}; a query may be absent.
     """
     texts = queries.text.tolist()
     training_texts = training.queries.text.tolist()
@@ -142,11 +143,11 @@ BLOCK_QUERIES = 1024
 
 
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
-    """Return (cosine, row) of the nearest training query for each query, float64 and int64[queries].
+    """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries].
 
-    encode: function from texts to vectors.
+    encode: function from queries to vectors.
 
-    The row is -1 if there are no training queries.
+    Both are -1 if there are no training queries.
     """
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))
     cosine, at = np.full(len(mine), -1.0), np.full(len(mine), -1, np.int64)
@@ -159,7 +160,7 @@ def nearest_training(queries: Queries, training: Training, encode: TextEncoder) 
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows divided by their lengths, float32[n, d]. Zero rows stay zero."""
+    """Return the rows scaled to Euclidean length 1, float32[n, d]; zero rows stay zero."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0), np.float32)
 

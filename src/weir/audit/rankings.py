@@ -1,4 +1,4 @@
-"""Checks for rankings that equal another's, do not depend on the query, or begin with off-topic documents."""
+"""Check for rankings that equal another's, do not depend on the query, or begin with off-topic documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run) -> dict[str, int]:
-    """Return {query: hash of the first ten documents in order}; rankings below FEWEST_DOCUMENTS are left out."""
+    """Return {query: hash of its first ten documents in order}, without rankings of fewer than three
+    documents."""
     top = run.top(FIRST_RANKS)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -86,10 +87,10 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def places_in(first: Run, second: Run) -> Int64:
-    """Return the rank in `first` of each of the FIRST_RANKS documents of `second`, int64[queries, FIRST_RANKS].
+    """Return the rank in `first` of each of the first ten documents of `second`, int64[queries, 10].
 
-    0 for a document beyond rank CANDIDATES of `first`, -1 past the end of a ranking. Rows are the queries
-    that both runs answer, in the order of `second`.
+    0 for a document beyond rank 100 of `first`, -1 past the end of a ranking. Rows are the queries that both
+    runs answer, in the order of `second`.
     """
     candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)
@@ -110,9 +111,10 @@ def places_in(first: Run, second: Run) -> Int64:
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return the most frequent row of ranks and the number of rows that equal it; ((), 0) without rows.
+    """Return (most frequent row, number of rows equal to it), of rows not in ascending order; ((), 0) without
+    any.
 
-    places: int64[queries, ranks], as `places_in` returns them.
+    places: int64[queries, ranks], from `places_in`. Rows with a rank of 0 or -1 do not count.
     """
     # Ascending places do not count (a filter leaves the first ranking so), nor orders with a document the first
     # lacks.
@@ -125,11 +127,6 @@ def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
 
 
 def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
-    """Return the longest order of first ranks that SAME_SHARE of the queries have in common, as (ranks, number of
-    queries with them, number of queries with rankings so long); ((), 0, 0) for none.
-
-    places: int64[queries, ranks], see `places_in`.
-    """
     for length in range(places.shape[1], FEWEST_DOCUMENTS - 1, -1):
         part = places[places[:, length - 1] >= 0, :length]
         order, count = commonest_order(part)
@@ -246,10 +243,11 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
-    """Return (query, document) pairs of judged queries' first k ranks, by rank, whose document is not judged
-    relevant and shares no term with the query.
+    """Return (query, document) pairs in the first k ranks whose document shares no term with its query, by
+    rank.
 
-    Raises BadValue without judgments.
+    Only judged queries and documents not judged relevant count. Raises BadValue without judgments, documents
+    or queries.
     """
     top, qrels = run.top(k), subject.need_qrels()
     judged = qrels.queries.codes(top.queries.strings)[top.query_of_row()]

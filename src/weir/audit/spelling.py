@@ -1,4 +1,4 @@
-"""Checks for letters that look equal but are encoded differently, so that search does not match them."""
+"""Check for letters that look equal but are encoded differently, so that search does not match them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of unusual spelling in a text (DECOMPOSED, or names of KINDS) that keep search from
-    matching it."""
+    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] for none."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]
@@ -59,7 +58,7 @@ def spellings_of(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Return the text in Unicode NFKC, without invisible characters."""
+    """Return the text in Unicode form NFKC, without invisible characters."""
     return unicodedata.normalize("NFKC", _REMOVED.sub("", text))
 
 

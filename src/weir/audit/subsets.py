@@ -1,4 +1,4 @@
-"""Regression queries, subsets of collections, and the differences that the queries can detect."""
+"""Choose regression queries and subsets of collections, and find the differences that queries can detect."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries for regression tests: from each topic in proportion, evenly from hardest
-    to easiest.
+    """Return `count` judged queries for regression tests, spread over topics and from hard to easy.
 
     A query is hard if its mean nDCG@10 over all systems is low. Raises BadValue for a count below 1, and
     without rankings.
@@ -72,7 +71,7 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
 
 
 def write_regression_queries(queries: list[str], path: Path) -> None:
-    """Write the queries as a file of query groups, as the parameter `by` reads it; raises StoreError."""
+    """Write query ids as a tab-separated file of query groups, for the parameter `by`; raises StoreError."""
     write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
 
 
@@ -100,7 +99,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SubsetProof:
-    """How systems are ordered on a subset and on the whole collection, and how well the orders agree."""
+    """Scores of systems on a subset and the whole collection, and the agreement of both orders."""
 
     measure: str
     systems: tuple[str, ...]
@@ -117,15 +116,16 @@ class SubsetProof:
 
     @property
     def valid(self) -> bool:
-        """True if the whole interval lies above LEAST_TAU."""
+        """True if the lower end of the interval reaches LEAST_TAU."""
         return self.low >= LEAST_TAU
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, judged query rows) of a random subset of `documents` documents, int64 and ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
+    ascending.
 
-    It has queries with all their judged documents, then BM25's first results, then random documents. Raises
-    BadValue if the collection has no more documents than that, or if no query's judged documents fit.
+    Judged queries come with all their judged documents, then BM25's first results and random documents.
+    Raises BadValue if the collection has no more documents than that, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -155,7 +155,10 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write a subset that `chosen` returned in Weir's layout, and return it; raises BadValue if the folder exists."""
+    """Write the rows that `chosen` returned as a collection in Weir's layout, and return it.
+
+    Raises BadValue if the folder exists.
+    """
     if folder.exists():
         raise BadValue(f"{folder} is there already; give another folder")
     corpus, (docs, asked) = dataset.corpus, subset
@@ -179,8 +182,9 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return how well a subset and its whole collection agree on the order of systems by a measure.
+    """Return how well a subset and its whole collection agree on the order of systems.
 
+    measure: orders the systems.
     tell: called with the name of each step.
 
     Raises BadValue for fewer than three systems.

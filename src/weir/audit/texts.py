@@ -1,4 +1,4 @@
-"""Checks of texts: empty and damaged ones, lengths of documents, and truncation by encoders."""
+"""Check for empty and damaged texts, lengths of documents, and truncation by encoders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; names of DAMAGE."""
+    """Return the kinds of damage in a text, such as a wrong encoding; [] for none."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -146,7 +146,8 @@ TITLE_ONLY_SHARE = 0.05
 
 
 def document_lengths(corpus: Corpus) -> Int64:
-    """Return the number of words in title and text of each document, int64[n], by Lucene's StandardAnalyzer."""
+    """Return each document's number of words, title and text together, int64[n], by Lucene's
+    StandardAnalyzer."""
     table = TermTable(analyzers.get(LENGTH_ANALYZER))
     parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
     return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -155,10 +156,11 @@ def document_lengths(corpus: Corpus) -> Int64:
 def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
-    """Return (quartiles of words, correlation, share without text) of the first ten documents of each ranking; None if
-    the collection has none of the documents.
+    """Return (quartiles of words, correlation, share without text) of the first ten documents of each
+    ranking.
 
-    Correlation: mean over queries of Spearman's of score and length; NaN if it is never defined.
+    Correlation: mean over queries of Spearman's of score and length; NaN if it is never defined. None if the
+    collection has none of the documents.
     """
     top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
@@ -181,8 +183,11 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length, share of relevant) for five groups of judged documents by length; [] without
-    documents."""
+    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest
+    first.
+
+    lengths: int64[documents]. [] if no judged document is in the collection.
+    """
     # Thakur et al. 2021, figure 5.
     qrels, corpus = subject.need_qrels(), subject.need_corpus()
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
@@ -268,7 +273,7 @@ class DocumentCut:
 
 
 def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
-    """Return the documents that a limit of tokens certainly cuts, since each word is at least one token.
+    """Return the documents with more words than a limit of tokens, which an encoder certainly cuts.
 
     lengths: int64[documents], in words.
     """
@@ -276,7 +281,7 @@ def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
 
 
 def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
-    """Return the documents that exceed an encoder's limit, counted in the encoder's own tokens."""
+    """Return the documents that exceed an encoder's limit, counted in its own tokens."""
     extents = [limit.extents(texts.tolist()) for _, texts in corpus.batches(VIEW, BATCH_BYTES)]
     tokens = np.concatenate([np.zeros(0, np.int64), *(count for count, _ in extents)])
     characters = np.concatenate([np.zeros(0, np.int64), *(count for _, count in extents)])
@@ -290,9 +295,10 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (number of cut (query, relevant document) pairs that lose every shared word, number of cut pairs).
+    """Return (pairs that lose every shared word, all cut pairs): counts of relevant pairs whose document is
+    cut.
 
-    by: the documents that an encoder cuts.
+    by: documents that an encoder cuts.
     """
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))

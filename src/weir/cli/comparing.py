@@ -112,7 +112,9 @@ def diff_command(paths: tuple[str, ...], given: Given, conventions: Given, form:
     given or, for folders, on this machine; nothing is downloaded.
     """
     if not 2 <= len(paths) <= 3:
-        raise BadValue(f"found {len(paths)} paths; expected judgments and two runs, or two result folders")
+        raise BadValue(
+            f"found {counted(len(paths), 'path')}; expected judgments and two runs, or two result folders"
+        )
     return present(api.comparisons.diff(*paths, **given, conventions=conventions), form)
 
 
@@ -191,7 +193,7 @@ def gate_command(
         others = given.get("max_drop", api.comparisons.MAX_DROP)
         given["max_drop"] = {name: drops.get(name, others) for name in names}
     if not 2 <= len(paths) <= 3:
-        raise BadValue(f"found {len(paths)} paths; expected {experiment.comparing.GRAMMAR}")
+        raise BadValue(f"found {counted(len(paths), 'path')}; expected {experiment.comparing.GRAMMAR}")
     first, second, third = cast("tuple[object, ...]", (*paths, None))[:3]
     if signs is not None:
         by_run = api.comparisons.p_mrr_beside(paths, signs, conventions, given.get("collection"), names)

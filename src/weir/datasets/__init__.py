@@ -1,4 +1,4 @@
-"""Test collections: their catalogue, loading, download and counts. Modules are imported on first use."""
+"""Load, download and count test collections. Modules are imported on first use."""
 
 from weir.lazy_names import lazy_names
 

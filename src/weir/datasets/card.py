@@ -1,4 +1,4 @@
-"""Counts of a collection's documents, queries and judgments (its card)."""
+"""Count a collection's documents, queries and judgments."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Form = Callable[[str], str]
 
 @dataclass(frozen=True, eq=False)
 class DuplicateGroups:
-    """The rows that share a text with another row, in groups of equal texts."""
+    """Groups of rows with equal texts."""
 
     number: Int64
     """int64[n]: group of each row, numbered by first rows; -1 for a unique text."""
 
     @property
     def rows(self) -> int:
-        """Number of rows in groups, the first of each included."""
+        """Number of rows that share their text with another."""
         return int(np.count_nonzero(self.number >= 0))
 
     @property
     def surplus(self) -> int:
-        """Number of rows beyond the first of each group."""
+        """Number of rows that repeat an earlier text."""
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """Return the rows of each group, ascending."""
+        """Return the row numbers of each group, ascending int64 arrays; [] without groups."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1
@@ -53,19 +53,19 @@ class DuplicateGroups:
 
 
 def normalised(text: str) -> str:
-    """Return the text in Unicode NFKC and lower case, with single blanks."""
+    """Return the text in Unicode form NFKC, case-folded, with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
-    """Return the columns of title and text; only text if there are no titles."""
+    """Return (titles, texts) of a corpus, or (texts,) without titles."""
     return (corpus.text,) if corpus.title is None else (corpus.title, corpus.text)
 
 
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
-    """Return groups of rows whose texts are equal in every column.
+    """Return groups of rows whose texts are equal in every column; empty texts equal each other.
 
-    form: maps a text to the form that is compared. Empty texts count.
+    form: maps a text to the form that is compared, by default the text itself.
     """
     # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)
@@ -100,7 +100,7 @@ def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) 
 
 @dataclass(frozen=True)
 class ListsCard:
-    """Counts of the documents that a collection lists for its queries, such as candidates."""
+    """Counts of documents that a collection lists for its queries, such as candidates."""
 
     queries: int = 0
     """Queries with a list."""
@@ -114,7 +114,7 @@ class ListsCard:
 
 @dataclass(frozen=True)
 class MetadataCard:
-    """Counts of the metadata of a split's queries."""
+    """Counts of the metadata of queries."""
 
     queries: int = 0
     """All queries."""
@@ -129,7 +129,7 @@ class MetadataCard:
 
 
 def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
-    """Return the counts of the queries' metadata. Without a corpus no listed document counts as absent."""
+    """Return counts of the queries' metadata; without a corpus no listed document counts as absent."""
     metadata = queries.metadata
     if metadata is None:
         return MetadataCard(len(queries))
@@ -156,7 +156,7 @@ def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
 
 @dataclass(frozen=True)
 class CollectionCard:
-    """The facts about a split of a collection that `weir data stats` shows."""
+    """Facts about a split of a collection, as `weir data stats` shows them."""
 
     name: str
     title: str
@@ -203,7 +203,7 @@ class CollectionCard:
 
 @dataclass(frozen=True)
 class JudgmentsCard:
-    """The facts about judgments without documents that `weir data stats` shows."""
+    """Facts about judgments without documents, as `weir data stats` shows them."""
 
     name: str
     relevance: str
@@ -228,7 +228,14 @@ def card_of(
     qrels: Mapping[str, Qrels],
     split: str,
 ) -> CollectionCard:
-    """Return the counts of a collection. Reads every document once, in batches."""
+    """Return the counts of a collection, reading every document once.
+
+    entry: its facts in the catalogue, or None.
+    qrels: judgments by split.
+    split: split whose judgments are counted.
+
+    Missing parts (None, {}) count as empty and are named in `lacks`.
+    """
     parts = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
     corpus = Corpus.of({}) if store is None else store.corpus
     queries = Queries.of({}) if queries is None else queries
@@ -282,13 +289,13 @@ def card_of(
 
 
 def without_judgment(queries: Queries, splits: Iterable[Qrels]) -> list[str]:
-    """Return the identifiers of queries that no split judges."""
+    """Return the ids of queries that no split judges, in the order of the queries."""
     judged = {name for qrels in splits for name in qrels.queries.tolist()}
     return [name for name in queries.ids.tolist() if name not in judged]
 
 
 def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:
-    """Return the counts of judgments without a collection."""
+    """Return counts of judgments that have no collection."""
     pairs = _pairs(qrels)
     relevant = qrels.grade > 0
     query = np.repeat(np.arange(len(qrels)), np.diff(qrels.ptr))
@@ -394,7 +401,7 @@ JUDGMENTS_CARDS = ResultKind(
 
 
 def judgments_table(card: JudgmentsCard) -> Table:
-    """Return a table of the counts of judgments without a collection."""
+    """Return a table of counts of judgments that have no collection."""
     irrelevant = "a relevant document" if _above(card) == "relevant" else "a document above 0"
     lines = [
         [card.name, "judgments alone"],
@@ -415,7 +422,11 @@ def queries_shown(number: int) -> str:
 
 
 def lists_shown(card: ListsCard, queries: int) -> str:
-    """Return the mean length of lists, and the number of queries with a list, as words; "" without lists."""
+    """Return a phrase with the mean length of lists and the number of queries that have one; "" without
+    lists.
+
+    queries: number of all queries.
+    """
     if not card.queries:
         return ""
     mean = count(card.documents / card.queries, 1)

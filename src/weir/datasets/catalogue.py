@@ -1,4 +1,4 @@
-"""The catalogue of collections: one TOML file of facts for each, read when it is needed."""
+"""Read the catalogue of collections, with one TOML file of facts for each."""
 
 from __future__ import annotations
 
@@ -71,25 +71,25 @@ class Entry:
 
     @property
     def path(self) -> Path:
-        """Folder of the collection, which need not exist."""
+        """Folder of the collection; it need not exist."""
         if self.embedded:
             return _HERE / self.folder
         return settings().home / "datasets" / self.folder
 
     @property
     def here(self) -> bool:
-        """True if the collection is on this machine."""
+        """True if the collection's folder is on this machine."""
         return self.path.is_dir()
 
     @property
     def archive(self) -> str:
-        """File name of the archive; "" if there is none to download."""
+        """File name of the archive; "" without a download."""
         return self.urls[0].rpartition("/")[2] if self.urls else ""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Collections reported together; their score is the unweighted mean of the members' scores."""
+    """Collections reported together, with the unweighted mean of their scores."""
 
     name: str
     title: str
@@ -113,8 +113,7 @@ def is_group(name: str) -> bool:
 
 
 def catalogued(name: str) -> str:
-    """Return the name of a collection as the catalogue writes it (birco/relic is birco-relic); "" for an
-    unknown one."""
+    """Return a collection's name as in the catalogue, such as birco-relic for birco/relic; "" if unknown."""
     if name in _stems("catalog"):
         return name
     of, _, member = name.partition("/")
@@ -124,7 +123,8 @@ def catalogued(name: str) -> str:
 
 @cache
 def published_pools() -> dict[tuple[int, int, int], str]:
-    """Return {(documents, judged queries, judgments): name} of the BIRCO collections whose counts are known."""
+    """Return {(documents, judged queries, judgments): name} of BIRCO's collections, to recognise them by
+    counts."""
     pools = {}
     for entry in map(get, group("birco").members):
         if entry.grades:
@@ -136,13 +136,13 @@ def published_pools() -> dict[tuple[int, int, int], str]:
 
 
 def members(name: str) -> tuple[str, ...]:
-    """Return the collections of a group, or the single name, which need not be in the catalogue."""
+    """Return the names of a group's collections; for any other name a tuple of it alone, known or not."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
 
 
 @cache
 def get(name: str) -> Entry:
-    """Return the catalogue's entry of a collection; raises UnknownName."""
+    """Return the catalogue's facts about a collection; raises UnknownName."""
     official = catalogued(name)
     if not official:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
@@ -156,7 +156,7 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """Return the catalogue's group of datasets of this name; raises UnknownName."""
+    """Return a group of collections by name; raises UnknownName."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")
@@ -164,13 +164,13 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue's name of the collection that a reference copies (hf:mteb/scifact: scifact), else
-    the reference."""
+    """Return the catalogue name of the collection that a reference copies (scifact for hf:mteb/scifact),
+    else the reference."""
     return _copies().get(without_revision(reference), reference)
 
 
 def without_revision(reference: str) -> str:
-    """Return a reference to a collection without its revision, if any."""
+    """Return a reference such as hf:mteb/scifact@COMMIT without its revision."""
     return re.sub(r"^(hf:[^@#]+)@[^#]+", r"\1", reference)
 
 
@@ -187,8 +187,11 @@ def _copies() -> dict[str, str]:
 def other_counts(
     name: str, queries: int | None, documents: int | None = None, grades: Mapping[float, int] | None = None
 ) -> tuple[tuple[str, float, float], ...]:
-    """Return (count's name, own number, published number) for each count that differs; () for an unknown
-    collection."""
+    """Return (count, own number, published number) for each count that differs; () for an unknown collection.
+
+    queries, documents: own numbers, None if not to be compared.
+    grades: own number of judgments by grade.
+    """
     name = original(name)
     if name not in collection_names():
         return ()
@@ -207,21 +210,24 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return whether a count affects scores; only that of judgments of grade 0 does not.
+    """Return False for the number of judgments of grade 0 or below, which affects no score, else True.
 
-    what: name of the count, as `other_counts` returns it.
+    what: name of the count, from `other_counts`.
     """
     return not what.endswith((" -2", " -1", " 0"))
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence on how a collection differs from the published one."""
+    """Return a sentence that a collection's counts differ from the published ones.
+
+    differences: from `other_counts`.
+    """
     shown = "; ".join(f"{what}: {count(here)}, published {count(there)}" for what, here, there in differences)
     return f"this is not {name} as it was published: {shown}"
 
 
 def entries() -> list[Entry]:
-    """Return every collection of the catalogue; reads all its files."""
+    """Return the facts of all collections in the catalogue, sorted by name."""
     return [get(name) for name in collection_names()]
 
 

@@ -1,4 +1,4 @@
-"""Download of catalogue collections, from the first source that has all files."""
+"""Download collections of the catalogue from the first source that has all files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash of documents, judged queries and judgments of a split. Reads every document.
+    """Return a hash, as hex, of the documents, judged queries and judgments of a split, reading every
+    document.
 
     Order, white space, metadata and unjudged queries do not change it.
     """
@@ -77,10 +78,10 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 
     name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
-    A collection that is on this machine is not downloaded again, except a reference with a newer commit. If
-    the archive of a catalogue collection is not available, a copy of equal content is used, with a
-    DownloadWarning. Raises UnknownName, or DownloadError with the reason of each source; for a collection
-    under licence it says how to obtain it.
+
+    Collections on this machine are kept, but a reference with a newer commit is downloaded again. If an
+    archive is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
+    DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -102,11 +103,11 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Download the catalogue collections, and members of groups, that are not on this machine.
+    """Download the named collections of the catalogue, and members of groups, that are not on this machine.
 
     progress: called with (name of the step, amount done, total).
 
-    Raises UnknownName, or DownloadError with the reason of each source.
+    Names outside the catalogue are ignored. Raises DownloadError with the reason of each source.
     """
     for given in names:
         name, _ = named_split(given)

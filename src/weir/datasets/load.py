@@ -1,4 +1,4 @@
-"""Collections by name, path or reference: documents, queries and judgments, checked as they are read."""
+"""Load collections by name, path or reference, reading each part on first use."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ from weir.files.text_files import Watch, unwatched
 
 
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
-    """Return the queries with the metadata that holds for the judged split.
+    """Return the queries with metadata completed for one split.
 
     candidates: "judged" if only the documents judged for a query may be ranked.
     instruction: the collection's, for queries without one of their own if others have one.
+
+    A query with a relevant document is no longer marked unanswerable.
     """
     metadata = queries.metadata
     if candidates == "judged":
@@ -71,7 +73,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries, each with its filter replaced by the documents that pass it.
+    """Return the queries with the documents that pass each query's filter, unchanged without filters.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -83,7 +85,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without unanswerable queries, which no mean counts."""
+    """Return the judgments without queries marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -93,7 +95,7 @@ def answerable(judged: Qrels, queries: Queries) -> Qrels:
 
 
 def unanswerable_queries(queries: Queries) -> list[str]:
-    """Return the ids of the queries that no document answers."""
+    """Return the ids of queries marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return []
@@ -106,7 +108,7 @@ def unanswerable_queries(queries: Queries) -> list[str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A test collection: documents, the judged queries of one split, and their judgments.
+    """A test collection: documents, judged queries of one split, and their judgments.
 
     Each part is read on first use, which raises FormatError for a malformed file.
     """
@@ -131,7 +133,8 @@ class Dataset:
     @staticmethod
     @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """Return a collection by its catalogue name, path or reference; the same as `weir.load`."""
+        """Return a collection by its catalogue name, path or reference, as `weir.load` does, with its
+        errors."""
         return load(name, split, watch)
 
     @staticmethod
@@ -219,12 +222,12 @@ class Dataset:
 
     @property
     def splits(self) -> list[str]:
-        """Names of the splits that have judgments, such as "test"."""
+        """Names of the splits with judgments, such as "test"."""
         return list(self.layout.qrels)
 
     @cached_property
     def store(self) -> CorpusStore:
-        """The store of the documents, built on first use."""
+        """Store of the documents, built on first use; raises FormatError for malformed documents."""
         documents, root = self.layout.need_documents(), self.layout.root
         own = (
             root if root.is_dir() else root.parent
@@ -237,22 +240,20 @@ class Dataset:
 
     @property
     def corpus(self) -> Corpus:
-        """All documents, memory-mapped; NO_DOCUMENTS if `undocumented`."""
+        """All documents, memory-mapped; empty if `undocumented`."""
         return NO_DOCUMENTS if self.undocumented else self.store.corpus
 
     @cached_property
     def all_queries(self) -> Queries:
-        """The queries of every split, judged or not, in file order, with the metadata of the file.
-
-        If the collection has only judgments: the judged queries, without texts.
-        """
+        """Queries of every split, judged or not, in file order; judged ids with empty texts if there is no
+        file of queries."""
         if self.undocumented and self.layout.queries is None:
             return Queries.of(dict.fromkeys(self._judgments.queries.tolist(), ""))
         return read_queries(self.layout.need_queries())
 
     @cached_property
     def queries(self) -> Queries:
-        """The judged queries of this split and its unanswerable ones, in file order; all queries if `unjudged`."""
+        """Judged and unanswerable queries of this split, in file order; all queries if `unjudged`."""
         queries = self.settled_queries
         if self.unjudged:
             return queries
@@ -263,7 +264,7 @@ class Dataset:
 
     @cached_property
     def settled_queries(self) -> Queries:
-        """All queries, judged or not, with the candidates, instructions and filters that apply to this split."""
+        """Queries of every split, with the candidates, instructions and filters that apply to this split."""
         queries = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         restricted = queries.metadata is not None and queries.metadata.filter is not None
         return filtered(queries, self.corpus) if restricted and self.layout.documents is not None else queries
@@ -287,29 +288,27 @@ class Dataset:
 
     @property
     def judgments_given(self) -> Path | Qrels:
-        """The file of this split's judgments, or what it holds if it is in an archive."""
+        """File of this split's judgments, or the judgments themselves if they are in an archive."""
         part = self.layout.need_qrels(self.split)
         return part.path if part.member is None else read_judgments(part)
 
     @property
     def groups(self) -> dict[str, Strings]:
-        """{column: label of each of `queries`, "" for none}, for the columns that group queries."""
+        """{column: label of each of `queries`, "" for none}, for columns that group queries."""
         metadata = self.queries.metadata
         return {} if metadata is None else dict(metadata.groups)
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of this split, unanswerable queries left out.
-
-        They may name documents and queries that the collection lacks.
-        """
+        """Judgments of this split, without unanswerable queries; they may name documents and queries that
+        the collection lacks."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """Hash of the judged queries: ids, texts, and all else that decides their rankings."""
+        """Hash of the ids and texts of the queries, and of all else that decides their rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             column.feed(whole.update)
@@ -328,17 +327,17 @@ class Dataset:
 
     @property
     def qrels_fingerprint(self) -> str:
-        """Hash of all judgments."""
+        """Hash of this split's judgments."""
         return self.qrels.fingerprint
 
     @property
     def fingerprint(self) -> str:
-        """Hash of documents, judged queries and judgments, which identifies stored results."""
+        """Hash of documents, queries and judgments, which identifies stored results."""
         return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
     def card(self) -> CollectionCard:
-        """The counts that `weir data stats` shows, for the parts that are present. Reads every document."""
+        """Counts as `weir data stats` shows them, for the parts that are present; reads every document."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -354,7 +353,7 @@ class Dataset:
 
 @checked
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-    """Return a collection by its catalogue name, path or reference. Catalogue collections are never
+    """Return a collection by its catalogue name, path or reference; collections of the catalogue are never
     downloaded.
 
     name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
@@ -362,6 +361,7 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
         catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
+
     Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
     a name nor a path, and DownloadError for a collection that is not on this machine (saying how to get it)
     or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
@@ -371,8 +371,8 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load` does, but without network access or writing; judgments or documents may
-    be missing.
+    """Return a collection as `load` does, but without network or writing, and also without judgments or
+    documents.
 
     Raises DownloadError for anything that would have to be downloaded, and the other errors of `load`.
     """
@@ -384,7 +384,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, with `unjudged` set if it has no judgments.
+    """Return the dataset, with `unjudged` set if it has no judgments and no file named like judgments.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -399,7 +399,7 @@ def judged_or_not(dataset: Dataset) -> Dataset:
 
 
 def without_documents(dataset: Dataset) -> Dataset:
-    """Return the dataset with `undocumented` set if it has no file of documents."""
+    """Return the dataset, with `undocumented` set if it has no file of documents."""
     return replace(dataset, undocumented=True) if dataset.layout.documents is None else dataset
 
 
@@ -448,12 +448,13 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
-    """Return a hash of the hashes of documents, judged queries and judgments."""
+    """Return the hash of a collection from the hashes of its documents, judged queries and judgments."""
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """Return the dataset of a downloaded or imported collection; raises FormatError for an unknown split."""
+    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for
+    an unknown split."""
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)
@@ -461,9 +462,9 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return all members of a group of the catalogue, or the one collection with that name.
+    """Return a list of a group's collections, or of the one collection with that name.
 
-    Other arguments and errors as for `load`.
+    Arguments and errors as for `load`.
     """
     if isinstance(name, str) and split is None:
         name, split = named_split(name)
@@ -479,7 +480,7 @@ def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | Non
 
 
 def how_to_obtain(entry: Entry) -> str:
-    """Return a sentence on how to get a catalogue collection that is not on this machine."""
+    """Return a sentence that tells how to get a catalogue collection that is not on this machine."""
     if entry.obtain:
         steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
         return f"{entry.name} cannot be downloaded: {steps}"
@@ -501,16 +502,16 @@ def _lists(name: str, lists: Mapping[str, Sequence[str]], queries: Queries) -> D
 
 
 def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> QueryGroups:
-    """Return the groups of queries that `by` names.
+    """Return the groups of queries that `by` describes.
 
     by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
         groups, a column of the collection, {query: label} or such a Series of pandas, or the groups
         themselves.
-    queries: the ids of the queries to group.
+    queries: ids to group.
     dataset: the collection whose columns may be named.
 
-    Raises BadValue if no query has a group, FormatError for an invalid file, UnknownName for an unknown
-    column.
+    A query without a label (None, NaN) is in no group. Raises BadValue if no query has a group, FormatError
+    for an invalid file, UnknownName for an unknown column.
     """
     if isinstance(by, QueryGroups):
         return by
@@ -541,7 +542,8 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Return True if `by` is neither a rule nor a file, and so names a column of the collection."""
+    """Return True if a value of `by` is neither a rule such as "prefix:_" nor a file, so it names a
+    column."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
@@ -563,7 +565,10 @@ _WORD = re.compile(r"\w+")
 
 
 def self_matches(dataset: Dataset) -> float:
-    """Return the share of judged queries, 0 to 1, whose id is also that of a document."""
+    """Return the share of judged queries, 0 to 1, that are themselves documents; 0.0 without queries.
+
+    A match has the query's id, contains its words in a row, and is not judged relevant.
+    """
     # A match has the query's id, contains its words in order and without gaps, and is not judged relevant.
     queries = dataset.queries
     if not len(queries):

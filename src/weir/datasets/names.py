@@ -1,4 +1,4 @@
-"""Names of collections: words of the catalogue, paths, references such as hf:mteb/nfcorpus, and splits of these."""
+"""Interpret names of collections: catalogue names, paths, references such as hf:mteb/nfcorpus, and splits."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ SOURCES: Registry[Callable[..., Any]] = Registry("source")
 
 
 def is_reference(name: str) -> bool:
-    """Return True if the name begins with a source, such as hf:."""
+    """Return True if the name begins with a source of collections, such as hf:."""
     return name.startswith(SCHEMES) or other_source(name) is not None
 
 
 def other_source(name: str) -> str | None:
-    """Return the source before a name's colon if a plug-in adds it, such as "zenodo"; None for others."""
+    """Return the source before a name's colon if a plug-in adds it, such as "zenodo"; None for any other
+    name."""
     head, colon, _ = name.partition(":")
     other = colon and len(head) > 1 and f"{head}:" not in SCHEMES and head not in INNER
     return head if other and not set("/\\@#") & set(head) and head in SOURCES else None
 
 
 def named_split(name: str) -> tuple[str, str | None]:
-    """Return (name, split) for scifact:dev, mine/:dev or hf:mteb/nfcorpus:dev; split None if there is none."""
+    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; split None without one.
+
+    An existing path has no split.
+    """
     # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
     drive = len(collection) < 2 and not Path(collection or ":").is_dir()
@@ -43,8 +47,10 @@ def named_split(name: str) -> tuple[str, str | None]:
 
 
 def catalogue_name(name: str | Path) -> str:
-    """Return the catalogue's name for a bare word, "" for anything else. An existing path such as birco/relic
-    is a path."""
+    """Return the catalogue's form of a collection name, "" for paths and unknown names.
+
+    birco/relic is a path if one exists.
+    """
     if not isinstance(name, str):
         return ""
     official = catalogue.catalogued(name)
@@ -52,14 +58,15 @@ def catalogue_name(name: str | Path) -> str:
 
 
 def refuse_misspelt(name: str) -> None:
-    """Raise UnknownName for a name near one of the catalogue."""
+    """Raise UnknownName for a name that is nearly a name in the catalogue."""
     known = [*catalogue.collection_names(), *catalogue.groups()]
     if nearest_names(name.partition(":")[0], known):
         raise UnknownName("file, folder or collection", name, known)
 
 
 def names_collection(given: str | os.PathLike[str]) -> bool:
-    """Return True for the name or path of a collection, rather than a file of judgments."""
+    """Return True if a value names a collection (also a folder, zip or TOML file), False for a file of
+    judgments."""
     # Catalogue names, references, folders, zips and TOML files, also with a split or part appended.
     if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):
         return True

@@ -1,4 +1,4 @@
-"""References to collections outside the catalogue that plug-ins import, such as hf:mteb/nfcorpus."""
+"""Import collections outside the catalogue by reference, such as hf:mteb/nfcorpus."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Materialized:
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """Return the function that imports collections of a kind, such as "hf".
+    """Return the function that imports collections from a source such as "hf".
+
+    name: reference, for the message.
 
     Raises PluginError if no plug-in has such a function.
     """
@@ -49,12 +51,14 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """Return the collection that a name refers to, imported if needed; None for a collection in Weir's own layout.
+    """Return a collection by reference or path, imported if needed; None for a folder already in Weir's
+    layout.
 
     name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
         hub.
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
+
     Raises FormatError if nothing is there, DownloadError if it may not be downloaded, PluginError without a
     plug-in for it, and the WeirErrors of importing it.
     """

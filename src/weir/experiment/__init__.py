@@ -1,4 +1,4 @@
-"""Grids of datasets x systems x measures, which continue where they stopped."""
+"""Run grids of datasets x systems x measures, which continue where they stopped, and read their results."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Which benchmark collections resemble one's own, and how systems rank if these count most."""
+"""Compare benchmark collections with one's own, and rank systems with weights by that similarity."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENOUGH_SCORES = 0.5
 
 @dataclass(frozen=True)
 class Likeness:
-    """A benchmark collection, with its similarity to one's own."""
+    """A benchmark collection and its similarity to one's own."""
 
     collection: str
     task: str
@@ -52,7 +52,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class AlignedSystem:
-    """A system with its plain mean over the compared collections, and its mean weighted by their similarity."""
+    """A system's mean over the compared collections, plain and weighted by their similarity."""
 
     system: str
     mean: float
@@ -71,7 +71,7 @@ class AlignedSystem:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Benchmark collections sorted by likeness to one's own, and systems by their weighted means on these."""
+    """Benchmark collections by similarity to one's own, and systems by their weighted means on them."""
 
     collection: str
     measure: str
@@ -137,7 +137,7 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> Alignment:
-    """Return the likeness of benchmark collections to one's own, and systems' means weighted by likeness.
+    """Return the similarity of benchmark collections to one's own, and systems' means weighted by it.
 
     mine: one's own collection, by name or path.
     others: collections whose texts are read, so that words are compared too; by default all of the catalogue

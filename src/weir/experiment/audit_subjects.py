@@ -1,4 +1,4 @@
-"""The arguments of `weir audit`: collections, results folders, or judgments with run files."""
+"""Load the arguments of `weir audit`: collections, results folders, or judgments with run files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def subjects_of(
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
-    """Return what is to be audited, given as a results folder, judgments with run files, or collections.
+    """Return the subjects of an audit, from a results folder, judgments with run files, or collections.
 
     collections: the collection of run files, or the present places of a results folder's, as NAME=PATH or
         PATH. A recorded collection that is not on this machine is left out with a RankingWarning.
@@ -99,7 +99,7 @@ def subjects_of(
 
 
 def titled(subject: Subject) -> Subject:
-    """Return a subject with its systems renamed as tables show them: `run("runs/bm25.trec")` is bm25."""
+    """Return a subject with systems renamed as tables show them: `run("runs/bm25.trec")` is bm25."""
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
@@ -166,7 +166,7 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a subject for an audit: a collection, with the rankings of its results by system name."""
+    """Return a subject of an audit: a collection with the rankings of results, by system name."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

@@ -1,4 +1,4 @@
-"""Comparisons of results in folders, and of run files: compare, diff, gate."""
+"""Compare results in folders, and run files: compare, diff, gate."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weir.core.order import Ties
 from weir.core.origin import judgment_marks
 from weir.core.qrels import Qrels
 from weir.core.query_metadata import QueryGroups
+from weir.core.rounding import counted
 from weir.core.run import Run
 from weir.core.scores import JudgedScores, Note, Scores, SystemScores
 from weir.core.short_names import run_titles
@@ -104,10 +105,8 @@ def compare_cells(
 
 
 def scores_of_cells(cells: Iterable[ResultCell]) -> dict[tuple[str, str], Scores]:
-    """Return {(dataset, label): scores by query} of finished results; raises StoreError if a file changed.
-
-    Scores of the same queries share the list of queries in memory.
-    """
+    """Return {(dataset, label of the system): scores} of finished results; raises StoreError if a file
+    changed."""
     scores, queries = dict[tuple[str, str], Scores](), dict[str, Ids]()
     for cell in cells:
         found = cell.values()
@@ -123,10 +122,10 @@ def compare_grid(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return the comparisons of `compare_cells` from {(dataset, system): scores by query}.
+    """Return the comparisons of `compare_cells` from {(dataset, system): scores}; [] if each dataset has a
+    single query.
 
-    [] if each dataset has a single query. Raises BadValue if no dataset has two systems, UnknownName for a
-    measure that none has.
+    Raises BadValue if no dataset has two systems, UnknownName for a measure that none has.
     """
     comparisons = []
     for tables in _tables_of_measures(cells, measures, baseline):
@@ -143,10 +142,7 @@ def compared_tables(
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
 ) -> Iterator[ScoreTable]:
-    """Yield the table of each comparison that `compare_grid` returns, in its order.
-
-    Steps raise as it does.
-    """
+    """Yield the table of each comparison that `compare_grid` returns, in its order; steps raise as it."""
     for tables in _tables_of_measures(cells, measures, baseline):
         yield from (t for t in tables if t.comparable)
         units = units_across(tables)
@@ -188,14 +184,14 @@ def compare_cells_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> tuple[list[Comparison], list[str]]:
-    """Return (comparisons of systems on each dataset by the macro mean over groups of queries, and on each group;
-    a sentence on each dataset without a group of two queries).
+    """Return (comparisons by the macro mean over groups of queries and on each group, sentences on datasets
+    left out).
 
     cells: finished results, each of a system on a dataset.
     groups: function that returns the groups of a result's queries.
 
-    Raises BadValue without two systems on a dataset or if no group has two queries, UnknownName for a measure
-    that no result has.
+    A dataset without a group of two queries is left out. Raises BadValue without two systems on a dataset or
+    if no group has two queries, UnknownName for a measure that no result has.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
     for measure in measures_wanted(_measured(cells), measures):
@@ -216,8 +212,8 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons from which tables take their letters; [] if there are none or more than
-    MOST_COMPARED."""
+    """Return the comparisons from which tables take letters of inseparable systems; [] for more than
+    MOST_COMPARED differences."""
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -226,10 +222,8 @@ def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
 def lacking_notes(
     cells: Sequence[ResultCell], measures: Iterable[Measure | str] = (), baseline: str | None = None
 ) -> list[str]:
-    """Return a sentence on each measure, dataset or system that a comparison leaves out.
-
-    Raises UnknownName for a measure that no result has.
-    """
+    """Return a sentence on each measure, dataset or system that a comparison leaves out; raises
+    UnknownName for a measure that no result has."""
     sentences, by_dataset = [], _by_dataset(cells)
     for measure in measures_wanted(_measured(cells), measures):
         lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
@@ -261,7 +255,7 @@ def lacking_notes(
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return the cost of a comparison: measures x pairs of systems x queries."""
+    """Return measures x pairs of systems x queries of a comparison."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(_measured(cells), measures)) * sum(
@@ -281,10 +275,8 @@ def _measured(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
-    """Return the measures' names, by default those with a direction.
-
-    Raises UnknownName for a measure that is not in `measured`.
-    """
+    """Return the names of the measures, by default those in `measured` with a direction; raises
+    UnknownName for one not in `measured`."""
     available = list(dict.fromkeys(measured))
     if not (chosen := tuple(measures)):
         return judged_by_default(available)
@@ -296,9 +288,10 @@ def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) 
 
 
 def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
-    """Return {unit: its score tables} for a comparison across datasets; {} for fewer than two units.
+    """Return {unit: score tables of its datasets} for a comparison across datasets; {} if fewer than two
+    systems are in all tables.
 
-    A unit is as in `unit_names`. Only systems that all datasets have are in the tables.
+    Units are as in `unit_names`. Tables hold only systems that all datasets have.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     unit_of, units = unit_names({t.dataset: t.unit_of for t in tables}), dict[str, list[ScoreTable]]()
@@ -310,9 +303,10 @@ def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
 
 def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return {dataset: the unit that it counts in}.
+    """Return {dataset: unit that it counts in}: its complete group if there are other datasets, else its
+    collection.
 
-    A unit is the dataset's group if all its members are there and other datasets too, else the collection.
+    datasets: {dataset: collection, or "" for itself}.
     """
     units = {dataset: unit or dataset for dataset, unit in datasets.items()}
     there = set(units.values())
@@ -328,12 +322,11 @@ def unit_names(datasets: Mapping[str, str]) -> dict[str, str]:
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two run files query by query.
+    """Return the comparison of two run files query by query; raises BadValue for a run that answers no judged
+    query.
 
     rules: conventions, and the collection whose texts are shown.
     top: number of largest gains, and of largest losses, to list.
-
-    Raises BadValue for a run that answers no judged query.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
@@ -349,9 +342,10 @@ def diff_files(
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> QueryDifferences:
-    """Return the comparison of two named runs query by query.
+    """Return the comparison of two runs, {name: run}, query by query; raises BadValue for a run that answers
+    no judged query.
 
-    rules, top: see `diff_files`. Raises BadValue for a run that answers no judged query.
+    rules, top: see `diff_files`.
     """
     parsed, judgments = parse_measure(measure), rules.counted(qrels)
     dangling = rules.dangling_notes(judgments)
@@ -384,7 +378,7 @@ def diff_cells(
     collection: str | Path | Dataset | None = None,
     top: int = 10,
 ) -> QueryDifferences:
-    """Return the comparison of two results query by query, each given by its folder.
+    """Return the comparison of two results, given by folder, query by query.
 
     measure: by default the first that both have.
     collection: provides documents and texts.
@@ -501,7 +495,7 @@ def gate_inputs(
     """
     qrels, sides = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(sides) != 2:
-        raise BadValue(f"found {len(paths)} paths; expected {GRAMMAR}")
+        raise BadValue(f"found {counted(len(paths), 'path')}; expected {GRAMMAR}")
     saved: dict[Path, SystemScores] = {}
     for path in sides:
         try:
@@ -577,7 +571,7 @@ def system_of(
     fetch: bool = False,
     judged: str = "",
 ) -> SystemScores:
-    """Return the scores of the single system in a results folder, or of a run with judgments, for a baseline.
+    """Return the scores of the only system in a results folder, or of a run with judgments, for a baseline.
 
     Other arguments as for `gate_inputs`. Raises BadValue for several systems or missing judgments.
     """
@@ -603,9 +597,11 @@ def scores_of_files(
     measures: Iterable[Measure | str] = (),
     rules: ScoringRules = NO_COLLECTION,
 ) -> tuple[dict[str, Scores], list[str]]:
-    """Return (scores of run files by name, a sentence on each file that is no ranking of these judgments).
+    """Return ({name of a run file: scores}, messages about files that cannot be scored).
 
     measures: by default nDCG@10, R@100 and Judged@10.
+
+    Raises the first file's error if fewer than two can be scored.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))
@@ -637,7 +633,7 @@ def gate_cases(
     common: bool = False,
     collections: Mapping[str, Dataset] | None = None,
 ) -> tuple[GateCases, list[Note]]:
-    """Return (tables to gate, notes), with a table for each measure, dataset and group of queries.
+    """Return (tables to gate, notes), a table for each measure, dataset and group of queries.
 
     sides: baseline and candidate; systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
@@ -699,9 +695,9 @@ def _texts(collection: Dataset, queries: Ids) -> dict[str, str]:
 
 
 def gateable(cases: GateCases) -> tuple[GateCases, list[Note]]:
-    """Return (the cases that one gate can decide, a note on each dataset that is left out, having one query).
+    """Return (cases that a gate can decide, a note on each dataset left out for having one query).
 
-    Groups stay, and measures that one failure fails. Raises BadValue if nothing is left.
+    Groups stay, and measures that fail at one failure. Raises BadValue if nothing is left.
     """
     alone = {
         f"{of.dataset} has one query with a value of {of.measure} ({of.queries[0]}), which tells nothing of others": of
@@ -727,9 +723,10 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} for the collections of results folders that are on this machine.
+    """Return {name: collection} for the collections of results folders that are on this machine; "" names
+    that of run files.
 
-    collections: present places, as NAME=PATH or PATH; the name "" is the collection of run files.
+    collections: present places, as NAME=PATH or PATH.
 
     Raises UnknownName for a name that no folder has, BadValue for an ambiguous path, and the WeirErrors of
     loading.
@@ -840,8 +837,6 @@ def _pairs(
 
 
 def _called_there(name: str, before: JudgedScores, other: SystemScores) -> str | None:
-    """Return the other system's name of a dataset: the same, or of the same judgments (as dev of kb is kb, and
-    kb:dev beside other splits); None if it has none."""
     if name in other.datasets:
         return name
     alike = [

@@ -1,4 +1,4 @@
-"""The cost of each result in a folder beside its quality."""
+"""Set the cost of each result in a folder beside its quality."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Efficiency:
 
     @property
     def machine(self) -> str:
-        """Its processor and cores; times of different machines do not compare."""
+        """The processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
     def documents_per_second(self) -> float | None:
-        """Documents encoded and indexed in a second; None if the encodings were made earlier."""
+        """Documents encoded and indexed in a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
@@ -105,7 +105,7 @@ class Efficiency:
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return the cost of every system on every collection of a results folder, with its quality by a measure.
+    """Return cost and quality of every system on every collection of a results folder.
 
     measure: by default nDCG@10, else the first.
 
@@ -273,7 +273,7 @@ def _efficiency_record(one: Efficiency) -> dict[str, object]:
 
 
 def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
-    """Return a table of quality with its interval and of costs."""
+    """Return a table with quality, its interval, and costs."""
 
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
@@ -317,7 +317,7 @@ def _compared(results: Sequence[Efficiency]) -> str:
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: reasons why a time is partial, the measured quantities, the hardware."""
+    """Return notes on the figures: measured quantities, hardware, and reasons why a time is partial."""
     counts = sorted({one.singles for one in results if one.singles is not None})
     singles = "single queries"
     if counts:

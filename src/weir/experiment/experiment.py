@@ -81,7 +81,8 @@ from weir.systems.stored_run import StoredRun
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, answering each query with up to k documents."""
+    """A system on a dataset, answering each query with up to k documents; its rankings and scores are made
+    once."""
 
     stages: StageCache
     """The stages of the dataset."""
@@ -91,7 +92,7 @@ class Cell:
 
     @cached_property
     def adapted(self) -> Retriever:
-        """The system with the instruction and settings for this collection; tables and files use its own name."""
+        """The system with the collection's instruction and settings; tables and files use its own name."""
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
@@ -128,7 +129,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures); None if one is missing or outdated."""
+        """Return (folder, rows of these measures); None if a ranking or a score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -282,8 +283,8 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a grid with which one of several processes begins; raises BadValue for a number outside 1
-    to `of`."""
+    """The part of a grid with which one of several processes begins; raises BadValue for a number outside
+    1 to `of`."""
 
     number: int
     """From 1 to `of`; else the constructor raises BadValue."""
@@ -307,24 +308,24 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all results to make, beginning with this share's."""
+        """Return the numbers of all cells, beginning with this share's."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Current size of a cluster: its machines, and how many results they can make at once."""
+    """The size of a cluster: its machines, and how many results they can make at once."""
 
     machines: int
     cells: int
 
 
 class Cluster(Protocol):
-    """Machines that complete a grid together; all of them see its results folder."""
+    """Machines that complete a grid together; all see its results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the cluster's current size; raises BadValue if it can make no result or cannot be reached."""
+        """Return the current size; raises BadValue if the cluster can make no result or cannot be reached."""
         ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
@@ -337,7 +338,8 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown
+    kind."""
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
@@ -400,11 +402,11 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Run all that is missing of the grid in the folder `at`; return its rows, means over complete groups
-        of datasets last.
+        """Make all that is missing of the grid in the folder `at`; return its rows, means over complete
+        groups of datasets last.
 
         An interrupted call can be repeated, and processes may share a folder. Names, settings, judgments and
-        packages are checked before anything runs.
+        packages are checked before anything runs. Raises as `complete`.
 
         on: address of a cluster, such as ray or ray://host:10001.
         """
@@ -413,12 +415,13 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Run all that is missing of the grid; return its cells (a system on a dataset each) in order, with
-        their rows.
+        """Make all that is missing of the grid, and return its results, a system on a dataset each, in order.
 
-        share: begin with these cells, then help with the others; cells that another process is still making
-            are left out.
+        share: begin with these results, then help with the others; results that another process is still
+            making are left out.
         on: see `execute`.
+
+        Raises the WeirErrors of datasets, systems and searches, StoreError if the folder cannot be written.
         """
         if is_address(at):
             raise BadValue(
@@ -463,7 +466,8 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """Return the grid's finished results in the folder `at`; raises the WeirErrors of datasets and systems."""
+        """Return the finished results of the grid in the folder `at`; raises the WeirErrors of datasets
+        and systems."""
         measures = measures_of(self.measures)
         cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
@@ -515,8 +519,8 @@ class Experiment:
                 )
 
     def parsed_systems(self) -> list[Retriever]:
-        """Return the distinct systems; raises UnknownName or BadValue for an invalid system, or for two with
-        one name."""
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid system, BadValue for
+        two with one name."""
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -543,6 +547,7 @@ class Experiment:
         """Return the cells of the grid in order, without running them; loads datasets and checkpoints.
 
         at: results folder; None if nothing will be stored.
+
         Raises UnknownName, BadValue, FormatError or DownloadError for an invalid part.
         """
         self.refuse_empty()

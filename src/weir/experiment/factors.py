@@ -1,4 +1,4 @@
-"""The settings in which names of systems differ, and studies of their effects."""
+"""Find the settings in which names of systems differ, and study their effects."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, 
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names as a tuple; raises UnknownName for a name that is no factor."""
+    """Return the names as a tuple, () for none; raises UnknownName for a name that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -295,7 +295,8 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return the names of factors from comma-separated text or several names; () for all, also for True and ""."""
+    """Return names of factors from comma-separated text or several names; () means all, also for True and
+    ""."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -303,7 +304,7 @@ def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
 
 
 def refuse_beside_factors(baseline: str | None, by: object) -> None:
-    """Raise BadValue if a study of factors is given a baseline or groups of queries, which it does not use."""
+    """Raise BadValue if a study of factors is given a baseline or groups of queries."""
     if baseline is not None:
         raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
     if by is not None:
@@ -313,10 +314,8 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting cannot change the result}.
-
-    Their rankings have the same key, or the same prompts were sent and the same rankings returned.
-    """
+    """Return {dataset: pairs of systems whose differing setting cannot change the result}, by identical
+    prompts and rankings, or equal keys."""
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
     for cell in cells:
@@ -373,6 +372,8 @@ def study_cells(
     """Return a study of factors for each measure and dataset of results, and across datasets if there are
     several.
 
+    factors: names, by default all.
+
     Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for
     a factor or measure.
     """
@@ -392,9 +393,11 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all have.
+    """Return a study of factors for each measure and dataset, and across datasets, of the systems that all
+    have.
 
-    scores: {(dataset, system): scores by query}.
+    scores: {(dataset, system): scores}.
+    twins: see `twin_systems`.
 
     A complete group, such as cqadupstack, counts as one collection. Raises as `study_cells`.
     """

@@ -1,4 +1,4 @@
-"""Results that MTEB wrote, as published scores: means of a model for each task, split and measure."""
+"""Read results that MTEB wrote as published scores: means of a model for each task, split and measure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _META, _PREDICTIONS = "model_meta.json", "_predictions.json"
 def mteb_scores(path: Path) -> tuple[PublishedScore, ...]:
     """Return the scores in a result of MTEB, or in all results of a folder, named by model and file.
 
-    The model is that of the `model_meta.json` beside a file; without it, as each score's note says, the nearest
-    folder called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
+    `model_meta.json` beside a file names the model; without it, as each score's note says, the nearest folder
+    called ORGANISATION__MODEL, else the file's folder. A subset of several is a collection of its own, such
     as MIRACLRetrieval#de. Results of MTEB before 1.11, whose splits stand beside the task's name, are read too.
 
     Raises FormatError for a file that is no result of MTEB's, and a folder without any.
@@ -90,7 +90,6 @@ def _scores_of(file: Path, value: Any) -> Iterator[PublishedScore]:  # noqa: ANN
 
 
 def _model_of(file: Path) -> tuple[str, bool]:
-    """Return a result's model, and whether a file declares it."""
     meta = file.parent / _META
     value = read_json(meta, "a model of MTEB") if meta.is_file() else {}
     name = value.get("name") if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Estimates, before a grid is started, of its time, memory, disk, prompts and price."""
+"""Estimate, before a grid is started, its time, memory, disk, prompts and price."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the indexes and rankings (stages) that these systems need, each once and after its inputs."""
+    """Return the indexes and rankings that these systems need, each once and after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -106,8 +106,8 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
-    shares."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can encode
+    in shares."""
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -123,7 +123,7 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return (number of candidates given to a re-ranker, number that it scores), int64[queries] each.
+    """Return (numbers of candidates given to a re-ranker, numbers that it scores), int64[queries] each.
 
     Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
     documents.
@@ -225,9 +225,9 @@ class Planned:
 
 
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
-    """Return (prompts, tokens, dollars) of language models in a whole plan, None if it uses none.
+    """Return (prompts, tokens, dollars) of language models in a whole plan; None if it uses none.
 
-    Prompts that systems share count once.
+    Prompts that systems share count once; dollars is None without known prices.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -650,12 +650,6 @@ def _probe(
     place: Path,
     seconds: float | None = None,
 ) -> dict[tuple[str, str], _Probe]:
-    """Run systems on samples in a process with its own home; return the costs by (collection, system).
-
-    seconds: time after which only finished results count.
-
-    Raises BadValue if the process fails.
-    """
     home, results = place / "home", place / "results"
     for number, (subject, documents) in enumerate(samples):
         subject.sample(documents, place / f"sample-{number}")
@@ -805,7 +799,10 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on a grid's time on a cluster, and the price of the machines."""
+    """Return a note on the time of a grid on a cluster, and the price of the machines.
+
+    machine_price: of a machine for an hour; None if unknown.
+    """
 
     def total_time(seconds: Sequence[float]) -> float:
         ends = [0.0] * capacity.cells

@@ -1,4 +1,4 @@
-"""Published scores, each with its source."""
+"""Published scores, each with its source, and the systems that should reproduce them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return scores of Anserini's run files as trec_eval 9 reads them, with tied scores lowered, float64[n].
+    """Return scores of Anserini's run files as trec_eval 9 reads them, tied ones lowered step by step,
+    float64[n].
 
     ptr: int64[queries + 1], row offsets of the queries; ties are by ascending identifier, as in Lucene.
     """
@@ -104,7 +105,10 @@ class PublishedScore:
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
-        """Return the largest difference that still counts as equal: half a unit of the last compared decimal."""
+        """Return the largest difference that counts as equal: half a unit of the last compared decimal.
+
+        decimals: compare fewer decimals than were printed.
+        """
         compared = self.decimals if decimals is None else min(decimals, self.decimals)
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
@@ -124,7 +128,7 @@ def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """Return a table of the first published scores, with a line on how many more there are."""
+    """Return a table of the first published scores, with a line on the number of others."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
@@ -155,15 +159,15 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, () if there are none.
+    """Return the published scores of a collection, model and measure; () if there are none.
 
     dataset: a name or reference, also of a copy or with a split; or the path of a collection, which is known
         by its judgments. None for all.
     model: a whole name, or words that only one model has. None for all.
     measure: a name. None for all.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
-    a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
+    without a collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)
@@ -196,11 +200,12 @@ def _published_place(dataset: str | Path) -> tuple[str, str | None]:
 
 
 def model_named(text: str, datasets: Collection[str] = ()) -> str:
-    """Return the name of the one published model that a text names in full, without its publisher, or by some
+    """Return the name of the published model that a text names in full, without its publisher, or by some
     words.
 
     datasets: published collections; models with scores on them are preferred.
-    Raises UnknownName, and BadValue for words that fit several models.
+
+    Raises UnknownName for an unknown model, BadValue for words that fit several.
     """
     every = sorted({s.model for s in _scores()})
     if text in every:
@@ -222,19 +227,20 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models that a system of Weir should reproduce on a collection."""
+    """Return the names of the published models that a system should reproduce on a collection; () for
+    none."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """Return the system of Weir that should reproduce a published model; None if there is none."""
+    """Return the system that should reproduce a published model; None if there is none."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
 def comparable() -> dict[PublishedScore, str]:
-    """Return {published score: system that should reproduce it}, for collections known to Weir."""
+    """Return {published score: system that should reproduce it} for the collections that Weir has."""
     there = {*catalogue.collection_names(), *catalogue.groups(), *toml_facts("collections.toml")}
     files = {(dataset, model): f'run("{file}")' for (dataset, file), model in _rank_files().items()}
     systems = {model: system for system, models in _claims().items() for model in models}
@@ -300,7 +306,8 @@ class Reported:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return a split's name in published scores: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019."""
+    """Return the dataset and split under which scores of a split are published: scifact for
+    hf:mteb/scifact, trec-dl-2019 for msmarco:test."""
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -313,12 +320,6 @@ def reported(dataset: str, split: str) -> Reported:
 def _reported_by_counts(
     dataset: str, split: str, grades: Mapping[float, int], documents: int | None = None
 ) -> Reported:
-    """Return a split's name in published scores: hf:mteb/scifact is scifact, msmarco:test is trec-dl-2019.
-
-    A collection under another name is recognised by its counts.
-
-    documents: None if not known.
-    """
     known = reported(dataset, split)
     if not grades or any(known.dataset == one.dataset for one in _scores()):
         return known
@@ -341,12 +342,13 @@ def _reported_by_counts(
 
 
 def reported_of(cell: ResultCell) -> Reported:
-    """Return a result's collection as published scores name it; raises FormatError for damaged records."""
+    """Return a result's dataset and split as published scores name them, by name or counts; raises
+    FormatError for damaged records."""
     return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
 
 
 def known_as(name: str, published_name: str) -> str:
-    """Return a sentence that a collection is one of published scores by another name; "" if it has that name."""
+    """Return a sentence that a collection is published under another name; "" if the names are equal."""
     return f"{name} is {published_name}, by its name or its judgments" if name != published_name else ""
 
 
@@ -361,7 +363,7 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return the publisher of a model's scores, with its rules."""
+    """Return the publisher of a model's scores, with its documented rules."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 
@@ -378,17 +380,17 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Return the rows of a table among Weir's facts, without its header."""
+    """Return the rows of a TSV file among Weir's facts, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the tables of a TOML file among Weir's facts."""
+    """Return the content of a TOML file among Weir's facts."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a model's or publisher's name in lower case, including version numbers."""
+    """Return the words and version numbers of a model's or publisher's name, in lower case."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

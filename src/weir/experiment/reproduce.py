@@ -1,4 +1,4 @@
-"""Results checked against published scores."""
+"""Check results against published scores."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean beside the published score that its system should reproduce."""
+    """A mean and the published score that its system should reproduce."""
 
     folder: str
     dataset: str
@@ -103,16 +103,18 @@ def reproduce(
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should reproduce.
+    """Return checks of all finished results and complete groups against the scores that they should
+    reproduce.
 
     model: compare the only system with this published model instead, given by its name or by words that only
         its name has.
+    decimals: compare to at most so many decimals.
     nearest: add the three nearest published scores of other systems.
+    systems, datasets: check only these, by default all.
 
     A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an absent
-    system or dataset, BadValue for a model
-    and several systems, and for negative decimals.
+    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an
+    absent system or dataset, BadValue for a model and several systems, and for negative decimals.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
@@ -167,12 +169,6 @@ def _checks(
     nearest: bool,
     other: str,
 ) -> list[PublishedCheck]:
-    """Return a check for each published score that a mean should reproduce, or one check with the reason why
-    there is none.
-
-    place: folder and split of the row.
-    other: how the collection differs from the published one, "" if it does not.
-    """
     models = claimed(row.system, known.dataset) if model is None else (model,)
     scores = [s for s in published(known.dataset, measure=row.measure) if s.split == known.split]
     others = sorted((s for s in scores if s.model not in models), key=lambda s: abs(s.value - row.mean))
@@ -199,7 +195,6 @@ def _checks(
 
 
 def _published_alike(measure: str, known: Reported) -> str:
-    """Return a sentence on the published measures that differ from `measure` in settings alone; "" without any."""
     scores = (s for s in published(known.dataset) if s.split == known.split)
     name = parse_measure(measure).name
     alike = [one for one in dict.fromkeys(s.measure for s in scores) if parse_measure(one).name == name]
@@ -209,7 +204,8 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, rule) for each rule of the publisher that differs from Weir's, then all these rules together."""
+    """Yield (name, scoring) for each rule of a publisher that differs from Weir's, then for all of them
+    together."""
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -225,7 +221,7 @@ def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scorin
 
 @dataclass(frozen=True)
 class Rescored:
-    """A result that can be scored again by other rules; its files are read on first use."""
+    """A result that can be scored again by other rules."""
 
     cell: ResultCell
 
@@ -237,7 +233,7 @@ class Rescored:
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Return True if a published score lies between the means of the worst and the best order of ties.
+        """Return True if a published score lies between the means under the worst and the best order of ties.
 
         decimals: None for the printed ones.
         """
@@ -248,10 +244,8 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return the note on documents of equal score that were cut off at rank k; "" without any.
-
-        Also "" if the index was searched for these documents, or the collection is not on this machine.
-        """
+        """Return a note on documents of equal score that were cut off at rank k; "" without any or if it
+        cannot be known."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -272,7 +266,7 @@ class Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """Return (scores of each run file, remarks on the judgments, reasons for files left out).
+    """Return (BIRCO's scores of each run file, remarks on the judgments, reasons for files left out).
 
     Raises BadValue or the WeirErrors of reading if no file remains.
     """
@@ -286,7 +280,8 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (scores of each result, remarks on judgments and on results left out for not ranking whole pools).
+    """Return (BIRCO's scores of each result, remarks on judgments and on results left out for not ranking
+    whole pools).
 
     collections: present places of collections, as NAME=PATH or PATH.
 
@@ -324,7 +319,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return the text of a row's last columns: own score, published score, difference, verdict."""
+    """Return the last cells of a check's row: own score, published score, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""

@@ -1,4 +1,4 @@
-"""Pages of published scores that were run again: two commands for each result, and the outcome."""
+"""Show published scores that were run again: commands, records and outcome of each."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that makes a result again, with the download of its collection."""
+    """Return the words of the command that makes a result again, including the download of its collection."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else str(facts.get("collection") or cell.collection)
@@ -126,12 +126,12 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, as "2025-01-31 12:00"."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00"."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return the version, packages and machine of a record, as text."""
+    """Return the version, packages and machine of a record, in words."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

@@ -1,4 +1,4 @@
-"""Finished results (cells) of a folder, each of a system on a collection, with scores and costs."""
+"""Read the finished results (cells) of a folder, each of a system on a collection, with scores and costs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The requested datasets and systems of a results folder, in order, its current judgments, its labels."""
+    """The datasets and systems that a results folder was asked for, in order, with current judgments and
+    labels."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -86,7 +87,7 @@ class GridOrder:
 
     @staticmethod
     def read(root: Path) -> GridOrder:
-        """Return the order recorded in a results folder; empty if it is missing or damaged."""
+        """Return the order recorded in a results folder; empty if missing or damaged."""
         try:
             sealed = read_sealed(root / ORDER)
             judgments, labels = (
@@ -99,15 +100,14 @@ class GridOrder:
             return GridOrder()
 
     def counting(self, dataset: str, split: str, documents: object) -> str | None:
-        """Return the fingerprint of the judgments of a split that count now, None if unknown.
+        """Return the fingerprint of the current judgments of a split; None if unknown.
 
         documents: fingerprint of the collection's documents.
         """
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and a system in the requested order; LAST for one that was not
-        requested."""
+        """Return the positions of a dataset and a system in the order; LAST for an absent one."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -116,7 +116,7 @@ class GridOrder:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """Return a name for a split that tells collections of the same name apart.
+    """Return a key for a split that tells collections of the same name apart.
 
     documents: fingerprint of the collection's documents.
     """
@@ -130,7 +130,7 @@ def keep_order(
     judgments: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Append datasets and systems to the recorded order; raises StoreError.
+    """Append datasets and systems to the order recorded in a results folder; raises StoreError.
 
     judgments: {split: fingerprint} of the judgments that are current from now on; see `split_mark`.
     labels: {system: label}; a label that another system had is taken from it.
@@ -159,8 +159,8 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or an
-    outside link."""
+    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or a
+    link out of the folder."""
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
@@ -198,7 +198,7 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """The name of the system in notes and tables."""
+        """The system's name in notes and tables."""
         return self.title or self.label or self.system
 
     @property
@@ -208,7 +208,7 @@ class ResultCell:
 
     @property
     def collection(self) -> str:
-        """The recorded name of the collection; `dataset` may add a split or a hash."""
+        """The recorded name of the collection, to which `dataset` may add a split or a hash."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
@@ -231,29 +231,30 @@ class ResultCell:
 
     @property
     def conventions(self) -> str:
-        """The conventions that it was scored by, which say whether self-matches were left out."""
+        """The conventions of its scores, as text, by the recorded rule of self-matches."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
     def judgments(self) -> str:
-        """The fingerprint of the judgments that gave the scores."""
+        """Fingerprint of the judgments that gave the scores."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
     def depth(self) -> int:
-        """The largest number of documents that a query could get (k)."""
         return int(self.ranked.declared["k"])
 
     @property
     def grades(self) -> dict[float, int]:
-        """{grade: number of judgments of the split}; {} if not recorded. Raises FormatError."""
+        """{grade: number of the split's judgments}; {} if not recorded. Raises FormatError for a damaged
+        record."""
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """The number of documents in the collection; None if not recorded. Raises FormatError."""
+        """Number of documents in the collection; None if not recorded. Raises FormatError for a damaged
+        record."""
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
             indexed = [
@@ -263,26 +264,26 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """The length of the longest ranking; `depth` for records before 0.3, which lack it."""
+        """Length of the longest ranking; `depth` for records before 0.3, which lack it."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
     def whole(self) -> bool:
-        """True if its rankings are known to hold every relevant document; older records do not say it."""
+        """True if rankings are recorded to hold every relevant document; False in older records."""
         return self.scored[-1][1].facts.get("whole") is True
 
     @property
     def cut(self) -> int | None:
-        """The length that nearly all rankings have although more was asked for; None if there is none."""
+        """The length that nearly all rankings have although more was asked for; None without one."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
     def mean(self, measure: str) -> float | None:
-        """Return the stored mean of a measure, None if it was not computed."""
+        """Return the stored mean of a measure; None if it was not computed."""
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows of means, with the label in place of the system's name."""
+        """Return the rows of means, with the label as the system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
@@ -326,23 +327,23 @@ class ResultCell:
 
 
 def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
-    """Return the measures of both results in the order of the first."""
+    """Return the names of the measures that both results have, in the order of the first."""
     theirs = {row.measure for row in second.rows}
     return [row.measure for row in first.rows if row.measure in theirs]
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of the systems that were given a title."""
+    """Return {label: title} of the systems with a title."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
 def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[ResultCell]:
-    """Return the results (cells) of these systems, all if none is named.
+    """Return the results of these systems; all if none is named.
 
     systems: full names, titles, short names, paths of stored rankings, equivalent texts, grids in braces, or
         unique prefixes.
 
-    Raises UnknownName, BadValue for a text that fits several.
+    Raises UnknownName for an absent system, BadValue for a text that fits several.
     """
     if not systems:
         return list(cells)
@@ -372,12 +373,12 @@ def of_systems(cells: Sequence[ResultCell], systems: Sequence[str]) -> list[Resu
 def chosen_cells(
     cells: Sequence[ResultCell], datasets: Sequence[str] = (), systems: Sequence[str] = ()
 ) -> list[ResultCell]:
-    """Return the results (cells) of these datasets and systems, with unique dataset names (`dataset_names`).
+    """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
 
-    datasets: only these datasets, by default all; a group means its members, NAME:SPLIT one split.
-    systems: only these systems, by default all.
+    datasets: by default all; a group means its members, NAME:SPLIT one split.
+    systems: see `of_systems`.
 
-    Raises UnknownName for an unknown dataset or system, BadValue for a text that fits several systems.
+    Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
     """
     cells = by_split(cells)
     if datasets:
@@ -402,10 +403,10 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 
 
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
-    """Return a unique (dataset, collection) name for each result.
+    """Return, for each result, (unique name of its dataset, name of its collection).
 
-    Adds the split, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if collections
-    share a name; the rule of self-matches, if it differs between systems.
+    The split is added, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if
+    collections share a name; the rule of self-matches, if it differs between systems.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -448,7 +449,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 
 
 def open_cell(folder: Path | str) -> ResultCell:
-    """Return the finished result (cell) in a folder such as results/scifact/bm25-fa19b4d424.
+    """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
 
     Raises FormatError without one, BadValue for several.
     """
@@ -478,9 +479,10 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run file of a result, or of each system in the results on one collection.
+    """Return the run file of a result, or of each system in the results on a collection.
 
-    Raises FormatError without results, BadValue for several collections or splits.
+    Raises FormatError without results, BadValue for several collections or splits; warns (RankingWarning) of
+    results left out for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
         return [rankings_file(folder)]
@@ -496,11 +498,10 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if recorded documents and queries of two run files both differ, or both differ from
-    `dataset`.
+    """Raise BadValue if recorded documents and queries of run files both differ from each other's or from the
+    dataset's.
 
-    Warns (RankingWarning) if either differs between two run files or from the dataset's, or if self-matches were left
-    out of one alone.
+    Warns (RankingWarning) if either differs, or if self-matches were left out of some files only.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -549,7 +550,8 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished result in a folder, with these rows; raises StoreError if it is gone."""
+    """Return the finished result in a folder, with these rows; raises StoreError if another process
+    removed it."""
     alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
@@ -558,9 +560,10 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return every finished result (cell) of a folder, in the order of datasets and systems requested, then by time.
+    """Return every finished result of a folder, in the order of datasets and systems requested, then by time.
 
     unjudged: include collections without judgments.
+
     Warns (LossWarning) of records that cannot be read. Raises FormatError if there is no result.
     """
     root = path_of(root)
@@ -571,8 +574,12 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
 
 
 def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
-    """Return (finished results in order, a sentence for each record that cannot be read, and for each collection
-    whose rankings no judgments have scored)."""
+    """Return (finished results in order, sentences on unreadable records and on rankings without scores).
+
+    datasets: only unscored rankings of these are mentioned, by default all.
+
+    Raises FormatError if there is no result.
+    """
     groups, damaged = _by_folder(root)
     cells = _finished(root, groups)
     scored = {(cell.dataset, cell.system) for cell in cells}
@@ -612,7 +619,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a sentence on what is found at a path that should be a results folder."""
+    """Return a phrase for what is at a path that should be a results folder."""
     if not root.exists():
         return "no such folder"
     if is_zipfile(root):
@@ -664,7 +671,7 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
 
 
 def damaged_records(root: Path) -> list[str]:
-    """Return a sentence on each record of a results folder that cannot be read."""
+    """Return a sentence on each record of a results folder that cannot be read; [] without any."""
     problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
@@ -674,8 +681,8 @@ def damaged_records(root: Path) -> list[str]:
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
     """Return the collection of a result: the given one, else the recorded one or the catalogue's.
 
-    None if neither has the fingerprint that was measured; nothing is downloaded. Raises the errors of `load`
-    for a given collection.
+    None if neither has the measured fingerprint; nothing is downloaded. Raises the errors of `load` for a
+    given collection.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -698,7 +705,10 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a result's collection from its recorded path; None unless it is there with the same judgments."""
+    """Return a result's collection from its recorded place; None unless it is there with the same judgments.
+
+    fetch: download it if necessary.
+    """
     where = recorded_place(cell)
     if not where:
         return None
@@ -716,7 +726,7 @@ def with_collections(
     collections: Sequence[str | Path | Dataset] = (),
     fetch: bool = False,
 ) -> tuple[list[tuple[ResultCell, Dataset | None]], list[str]]:
-    """Return pairs of a result and its collection, and sentences on results left out.
+    """Return (pairs of a result and its collection or None, sentences on results left out).
 
     by: groups of queries; collections are only loaded if it names a column.
     collections: each NAME=PATH or PATH.
@@ -751,8 +761,7 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection from the given places, else from its recorded path; None unless its
-    judgments are the same."""
+    """Return a result's collection from the given places, else as `cell_collection`."""
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)
@@ -781,10 +790,7 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of a text NAME=PATH.
-
-    An existing path, and an argument without NAME=, gives ("", argument).
-    """
+    """Return (NAME, PATH) of a text NAME=PATH; ("", argument) for an existing path and without NAME=."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -887,11 +893,6 @@ def _asked(cell: ResultCell, order: GridOrder) -> str | None:
 
 
 def _of_splits(cells: Sequence[ResultCell]) -> list[list[ResultCell]]:
-    """Return the scores of one system's rankings by collection and split, which may ask the same queries.
-
-    Two collections of the same documents may share a folder: "k b" and "k-b", or "KB" and "kb" where case does not
-    count.
-    """
     by_split: dict[tuple[str, str], list[ResultCell]] = {}
     for cell in cells:
         by_split.setdefault((cell.dataset, cell.split), []).append(cell)
@@ -957,10 +958,8 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results with the largest k, a sentence for each other result).
-
-    Of results that differ only in k, one is kept.
-    """
+    """Return (results, a sentence for each left out): of results that differ only in k, the largest k is
+    kept."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -995,7 +994,7 @@ def _marks(cell: ResultCell) -> tuple[str, str]:
 
 @contextmanager
 def as_weir_writes_it(folder: Path) -> Iterator[None]:
-    """Within the block, raise FormatError for an unexpected type in a result's records."""
+    """Raise FormatError for an unexpected type in a result's records within the block."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -1004,7 +1003,7 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
     """Return the summed seconds, bytes and documents of a result's indexes; {} without an index. Raises
-    FormatError."""
+    FormatError for a damaged record."""
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
         if not records:
@@ -1017,7 +1016,8 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a result's rankings, with the facts of its own record; raises FormatError.
+    """Return the summed cost of a result's rankings, with the facts of its own record; raises FormatError for
+    a damaged one.
 
     For rankings read from a file, "seconds" and "peak_mb" are None and "single_query_ms" is empty.
     """
@@ -1041,13 +1041,14 @@ def _measured(record: Record) -> bool:
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds of everything that made a result (indexes, rankings); None if some were not measured."""
+    """Return the seconds that a result's indexes and rankings took; None if some were not measured."""
     records = [record for _, record in cell.stages]
     return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that the searches of results took, each search counted once; None if none was measured."""
+    """Return the seconds that the searches of results took, each search counted once; None if none was
+    measured."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1065,10 +1066,8 @@ def _said_of(cell: ResultCell) -> list[Note]:
 
 
 def not_as_published(cell: ResultCell) -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts.
-
-    "" if it does not differ, or if no score depends on it.
-    """
+    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts; ""
+    if no score depends on it."""
     name = catalogue.original(cell.collection)
     if name not in catalogue.collection_names():
         return ""
@@ -1081,10 +1080,8 @@ def not_as_published(cell: ResultCell) -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker that left candidates unscored.
-
-    A re-ranker whose depth the user chose is not mentioned.
-    """
+    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user
+    chose its depth."""
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1117,7 +1114,7 @@ def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """Return (candidates left unscored, all candidates) of the re-rankers in a result."""
+    """Return (candidates left unscored, all candidates) of a result's re-rankers."""
     with as_weir_writes_it(cell.folder):
         reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
@@ -1127,7 +1124,10 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on how many candidates a re-ranker left unscored."""
+    """Return a sentence on how many candidates a re-ranker left unscored.
+
+    bound: words before the number, such as "at most ".
+    """
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
 
@@ -1147,15 +1147,13 @@ def _summed(records: list[Record]) -> dict[str, Any]:
 
 
 def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the rows of results under their labels, then the rows of complete groups of datasets."""
+    """Return the rows of results under their labels, then the means over complete groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over each complete group of datasets with the same k, by system and measure.
-
-    [] if no group is complete.
-    """
+    """Return the means over each complete group of datasets with the same k, by system and measure; []
+    without one."""
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1180,7 +1178,10 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with scores of results, on their provenance, rankings and judgments."""
+    """Return the notes to print with scores of results, on their provenance, rankings and judgments.
+
+    measures: those shown, by default all.
+    """
     scored = {row.measure for cell in cells for row in cell.rows}
     shown = scored.intersection(measures) or scored
     rows = [row for cell in cells for row in cell.named_rows() if row.measure in shown]
@@ -1234,8 +1235,8 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return a note for each dataset on which some systems return much longer rankings than others (`depth_notes`),
-    and one for each k that measures exceed, if systems were asked for different k."""
+    """Return notes on systems that return much longer rankings than others, and on each k that measures
+    exceed; [] without any."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1256,7 +1257,8 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
 
 
 def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()) -> list[str]:
-    """Return sentences on results with equal names but different algorithms, settings, k or collections.
+    """Return sentences on results with equal names but different algorithms, settings, k or collections; []
+    without any.
 
     measures: those whose algorithms count, by default all.
     """
@@ -1311,7 +1313,7 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded fingerprints of a result's documents and queries."""
+    """Return the recorded fingerprints of a result's (documents, queries)."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1321,7 +1323,7 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The complete records of everything that made a result: indexes, rankings, scores."""
+    """The records of everything that made a result: indexes, rankings, scores."""
 
     dataset: str
     system: str

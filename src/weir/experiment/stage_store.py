@@ -1,4 +1,4 @@
-"""The stages of a collection (indexes, rankings, scores), found on disk or made once under a lock."""
+"""Find a collection's stages (indexes, rankings, scores) on disk, or make them once under a lock."""
 
 from __future__ import annotations
 
@@ -106,17 +106,15 @@ def _warn_of_constant_scores(run: Run, depth: int) -> None:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Within the block, suppress RankingWarnings."""
+    """Suppress RankingWarnings within the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         yield
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Return p50, p95, p99 and mean milliseconds of single queries, and their number, timed without caches.
-
-    {} without queries.
-    """
+    """Return {"p50", "p95", "p99", "mean": milliseconds of single queries, "queries": their number}, timed
+    without caches; {} without queries."""
     count = min(LATENCY_QUERIES, len(queries))
     milliseconds: list[float] = []
     begun = time.perf_counter()
@@ -180,15 +178,15 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 
 class StageSharing(Protocol):
-    """A store of stages (indexes, rankings) that machines share; all methods raise StoreError if it cannot be
+    """A store of stages (indexes, rankings) that machines share; methods raise StoreError if it cannot be
     reached."""
 
     def try_out(self) -> None:
-        """Test access to the store by writing, reading and removing an object."""
+        """Write, read and remove an object, to test access to the store."""
         ...
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage; return False if the store lacks it or, with a note, has it damaged."""
+        """Download a stage, and return True; False if the store lacks it or, with a note, has it damaged."""
         ...
 
     def has(self, stage: Stage, root: Path) -> bool:
@@ -196,11 +194,11 @@ class StageSharing(Protocol):
         ...
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
-        """Upload a valid stage unless the store has it; the record, which makes it complete, is uploaded last."""
+        """Upload a valid stage unless the store has it, its record last."""
         ...
 
     def tell(self, stage: Stage, root: Path) -> None:
-        """Upload the record of a stage without its files, which stay on this machine."""
+        """Upload the record of a stage whose files stay on this machine."""
         ...
 
     def withdraw(self, stage: Stage, root: Path) -> None:
@@ -208,7 +206,7 @@ class StageSharing(Protocol):
         ...
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
-        """Return a block that waits for the exclusive right to make a stage, and holds it."""
+        """Return a context manager that waits for the exclusive right to make a stage, and holds it."""
         ...
 
 
@@ -274,14 +272,16 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are already encoded, in this results folder or in the shared store."""
+        """Return True if a system's documents are already encoded, in the results folder or the shared
+        store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
         return self.shared is not None and self.shared.has(_vectors_of(stage), self.store / VECTORS)
 
     def encode_share(self, part: Retriever, encode: ShareEncoder, share: tuple[int, int]) -> None:
-        """Encode a share of the documents into the folder from which the index is built.
+        """Encode a share of the documents into the folder from which the index is built; do nothing if they
+        are encoded.
 
         share: (number from 0, number of shares).
         """
@@ -297,26 +297,27 @@ class StageCache:
         return self.store / VECTORS / f"{_vectors_of(stage).folder_name}-shares"
 
     def note(self, text: str) -> None:
-        """Show a note to the user through `watch`, without progress."""
+        """Show a note to the user."""
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher that stores its rankings for all queries of the collection on disk."""
         return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the declaration of a system's rankings of all queries, with any self-matches still in them."""
+        """Return the declaration of a system's rankings of all queries, self-matches included."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
-        """Return the inputs that decide a system's rankings besides its settings, such as metadata that it reads."""
+        """Return the inputs that decide a system's rankings besides its settings, such as metadata that it
+        reads."""
         asked = self.asked
         deep = asked_depth(part) if "restricted" in asked else {}
         return {**asked, **deep, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
-        """The inputs that decide the rankings of any search: fingerprints of documents, queries and restrictions."""
+        """The inputs that decide the rankings of any search: fingerprints of documents and queries, and
+        restrictions."""
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -427,7 +428,8 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of a stage whose files are intact; None, with a note, if they are damaged."""
+        """Return the folder of a stage below `root` with intact files; None if missing or, with a note,
+        damaged."""
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -445,7 +447,6 @@ class StageCache:
         return folder
 
     def read(self, folder: Path) -> Run:
-        """Return the run in a folder, with queries and documents numbered as in the collection."""
         path, dataset = run_file(folder), self.dataset
         if path.suffix == ".json" or dataset.undocumented:
             run = read_run(path)
@@ -609,7 +610,6 @@ class CachedRankings:
     search_restricted = search
 
     def costs(self) -> Costs:
-        """Return only the flags `repeatable` and `measured`; the record of the rankings has their cost."""
         costs = self.cache.index(self.part, self.corpus).costs()
         return Costs(repeatable=costs.repeatable, measured=costs.measured)
 
@@ -621,7 +621,8 @@ def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:
 
 
 def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict[str, int]:
-    """Return {folder name: largest depth} of the systems without a version, which a grid searches only once."""
+    """Return {folder name: largest depth} of the systems without a version, which a grid searches only
+    once."""
     depths = dict[str, int]()
 
     def ask(system: Retriever, depth: int) -> None:
@@ -638,7 +639,8 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the declaration of a system's index over a corpus. Systems with equal declarations share the index."""
+    """Return the declaration of a system's index over a corpus; systems with equal declarations share the
+    index."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)
@@ -654,12 +656,12 @@ def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
-    """Return (kind, folder relative to `root`) of each used stage."""
+    """Return (kind, folder relative to `root`) of each stage used."""
     return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 
 def run_file(folder: Path) -> Path:
-    """Return the file of rankings in a folder: run.trec, else run.json."""
+    """Return the path of the rankings in a folder: run.trec if it exists, else run.json."""
     path = folder / "run.trec"
     return path if path.exists() else folder / "run.json"
 

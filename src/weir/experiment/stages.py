@@ -40,7 +40,7 @@ COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_
 
 @dataclass
 class Making:
-    """Counters of the requests, seconds and memory of a stage while it is being made."""
+    """Counters of seconds, memory and requests of a stage while it is made."""
 
     own: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0.0))
     """Counts of its own work, without the stages made within it."""
@@ -54,7 +54,7 @@ class Making:
     """The stages it used, as (kind, folder)."""
 
     def cost(self) -> dict[str, object]:
-        """Return the figures for the record; the time of compilation is separate."""
+        """Return the figures for the record; time of compilation is separate."""
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -75,7 +75,7 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """The stages (indexes, rankings, scores) being made at this moment, each within the one before."""
+    """The stages being made at this moment, each within the one before."""
 
     at_work: list[Making] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class Stopwatch:
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the counts of a stage that is made in the block. Only code within `timed` is measured."""
+        """Yield the counters of a stage that is made in the block; only code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -98,7 +98,7 @@ class Stopwatch:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Within the block, count time for the stage being made, but not the time of stages made within it."""
+        """Count the block's time for the stage being made, without the time of stages made within it."""
         one, begun = self.at_work[-1], _counts()
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii", newline="\n")
@@ -113,7 +113,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within the block, such as for reading earlier results, count no time for the stage being made."""
+        """Count no time of the block, such as for reading earlier results, for the stage being made."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -176,7 +176,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def current_environment() -> dict[str, object]:
-    """Return versions of packages in use, machine and time."""
+    """Return the time, versions of packages in use, and machine, for a record."""
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
         {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
@@ -200,7 +200,7 @@ def current_environment() -> dict[str, object]:
 
 @cache
 def code_digest() -> str:
-    """Return a hash of Weir's own source files, which distinguishes versions of the code."""
+    """Return a hash of Weir's own source files."""
     digest, root = hashlib.blake2b(digest_size=8), Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -237,7 +237,8 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores: all that decides its files, whether they exist or not."""
+    """The declaration of an index, rankings or scores: all that decides its files, whether they exist or
+    not."""
 
     kind: str
     """"index", "run" or "scores"."""
@@ -253,8 +254,8 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """The part of the declaration that decides the key: without engines, with names reduced to the kind
-        of system."""
+        """The part of the declaration that decides the key: without engines, names reduced to the kind of
+        system."""
         return self._parts[0]
 
     @property
@@ -264,20 +265,20 @@ class Stage:
 
     @cached_property
     def key(self) -> str:
-        """The hash, in hexadecimal digits, of everything that decides the result."""
+        """Hash, in hexadecimal digits, of everything that decides the result."""
         text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
 
     @cached_property
     def folder_name(self) -> str:
-        """Name, key and engines in characters that every file system accepts."""
+        """Name, key and engines, in characters that every file system accepts."""
         parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
         return "-".join(parts)
 
     def found(self, root: Path) -> tuple[Path, Record] | None:
-        """Return (folder, record) of the stage below `root`; None if there is none.
+        """Return (folder, record) of the stage below `root`, found by key; None if there is none.
 
-        Looks for the key; an engine that is not installed here matches any.
+        An engine that is not installed here matches any.
         """
         exact = root / self.folder_name
         engines_known = None not in self.engines
@@ -289,7 +290,7 @@ class Stage:
         return None
 
     def is_of(self, record: Record) -> bool:
-        """Return True if the record is of this stage; an engine that is not installed here matches any."""
+        """Return True if a record is of this stage; an engine that is not installed here matches any."""
         same = record.kind == self.kind and record.stage.decisive == self.decisive
         return same and (None in self.engines or record.engines == self.engines)
 
@@ -314,7 +315,7 @@ class Record:
 
     @cached_property
     def stage(self) -> Stage:
-        """The declaration that the record contains."""
+        """The declaration in the record."""
         return Stage(self.kind, self.name, self.declared)
 
     @property
@@ -323,7 +324,7 @@ class Record:
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
-        """Raise StoreError, naming the file, unless every file is unchanged."""
+        """Raise StoreError, naming the file, if a file is missing or changed."""
         verify_files(folder, self.files)
 
     def to_json(self) -> dict[str, object]:
@@ -344,14 +345,15 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if absent."""
+    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if
+    absent."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
 
 
 def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
-    """Return the settings within a value as (dotted name, text)."""
+    """Return the settings within a nested value as (dotted name, text)."""
     if isinstance(value, dict):
         return [
             pair
@@ -366,12 +368,13 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record, which makes the stage valid."""
+    """Write a record, which makes its stage valid; raises StoreError if that fails."""
     write_json(path, record.to_json())
 
 
 def read_record(path: Path) -> Record:
-    """Return the record in a file; raises StoreError if it is missing, damaged, edited, or of another format."""
+    """Return the record in a file; raises StoreError if it is missing, damaged, edited, or of another
+    format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -384,8 +387,8 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(data: bytes, path: Path | str) -> Record:
-    """Return a record from bytes; raises StoreError, naming `path`, if they are damaged, edited, or of
-    another format."""
+    """Return the record in JSON bytes; raises StoreError, naming `path`, if they are damaged, edited, or
+    of another format."""
     try:
         value = parse_json(data, path)
         if not isinstance(value, dict):
@@ -420,7 +423,7 @@ def parse_record(data: bytes, path: Path | str) -> Record:
 
 
 def record_of(folder: Path, name: str = RECORD) -> Record | None:
-    """Return the record in a stage's folder, None if there is no valid one."""
+    """Return the record in a stage's folder; None without a valid one."""
     try:
         return read_record(folder / name)
     except StoreError:
@@ -428,7 +431,7 @@ def record_of(folder: Path, name: str = RECORD) -> Record | None:
 
 
 def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
-    """Yield the path and record of each valid record among the files of a folder, by name."""
+    """Yield (path, record) of each valid record among the files that match a pattern, by name."""
     for path in sorted(folder.glob(pattern)):
         record = record_of(path.parent, path.name)
         if record is not None:
@@ -458,12 +461,12 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
 
 
 def first_word(name: object) -> str:
-    """Return the first word of a system's name: its kind, without settings that may be a path."""
+    """Return the first word of a system's name: its kind."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """Return a short name that every file system accepts."""
+    """Return a text as a short name that every file system accepts."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
@@ -476,18 +479,18 @@ SCORES = "scores-*.json"
 
 
 def stored_rows(record: Record) -> list[Row]:
-    """Return the rows, one for each measure, that a record of scores stores."""
+    """Return the rows that a record of scores stores, one for each measure."""
     return [Row.of(row) for row in record.facts["rows"]]
 
 
 def measure_number(measure: Measure) -> int:
-    """Return the version number of a measure's algorithm; measures without one share a number."""
+    """Return the version number of a measure's algorithm."""
     return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return the numbers of judged, answered and unjudged queries, the length of the longest ranking, whether
-    rankings are whole, and the share of tied documents."""
+    """Return the facts of scores for their record: numbers of queries, longest ranking, share of tied
+    documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

@@ -1,4 +1,4 @@
-"""Documents of equal score cut off at rank k: in how many rankings, and which documents they are."""
+"""Documents of equal score that were cut off at rank k: in how many rankings, and which they are."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def tied_beyond(cell: ResultCell) -> int | None:
-    """Return how many queries have further documents with the score of rank k; None if the search did not
+    """Return the number of queries with further documents of rank k's score; None if the search did not
     record it."""
     seen = cell.ranked.facts.get(TIED_BEYOND_K)
     return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 
 
 def cell_cut_note(cell: ResultCell, run: Run, measure: Measure, searched: bool) -> Note | None:
-    """Return the note on documents of equal score that are cut off at a result's k.
+    """Return a note on documents of equal score that were cut off at a result's k; None without any, or for a
+    smaller cut-off of the measure.
 
     searched: the documents beyond k were searched again.
-
-    None without such documents, and if the measure's cut-off is smaller.
     """
     known, k = tied_beyond(cell), cell.depth
     queries = int(_at_risk(run, k).sum()) if known is None else known
@@ -54,8 +53,7 @@ def _at_risk(run: Run, k: int) -> np.ndarray:
 
 
 def with_ties_beyond(cell: ResultCell, dataset: Dataset, run: Run) -> Run | None:
-    """Return the rankings of a result with all documents that tie with the k-th, searched in its stored
-    index.
+    """Return a result's rankings with all documents that tie with the k-th, searched in its stored index.
 
     None if no exact search of one index made the rankings, the index is missing or disagrees, or a tie is
     longer than MOST.

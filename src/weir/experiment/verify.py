@@ -1,4 +1,4 @@
-"""Verification of a results folder: files are hashed, means recomputed from values, rankings scored again.
+"""Verify a results folder: hash files, recompute means from values, score rankings again.
 
 The folder may come from elsewhere: nothing is written, and the network is not used by default.
 """
@@ -89,7 +89,7 @@ class Verdict:
 
     @property
     def confirmed(self) -> bool:
-        """True if every part was checked and matches."""
+        """True if every part was checked and matches its record."""
         return self.sound and self.fully_checked
 
 
@@ -252,11 +252,6 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
 def _check_scores(
     folder: Path, path: Path, ran: Record, scored: Record, finding: _Finding, collection: _Collections | None
 ) -> None:
-    """Add to `finding` how a record of scores differs from its rankings, its values, and scores computed
-    again.
-
-    collection: None for damaged rankings or outdated judgments, which are not scored again.
-    """
     problems = list(_record_problems(path, ran, scored, folder.parent.name))
     finding.problems += problems
     if problems or not _files_sound(folder, scored, finding):

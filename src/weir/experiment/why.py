@@ -1,4 +1,4 @@
-"""Why two numbers differ: settings compared, and runs scored by other rules."""
+"""Explain why two numbers differ: compare settings, and score runs by other rules."""
 
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ class Alternative:
 
 
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
-    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does not count.
+    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does
+    not count.
 
     k: depth of the rankings if `run` also holds deeper documents tied with the k-th, else None.
 
@@ -248,8 +249,8 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield measures that other tools call by the same name: other cut-offs, capped recall, levels of
-    relevance, gains."""
+    """Yield rules with measures that other tools call by the same name: other cut-offs, capped recall,
+    levels of relevance, gains."""
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -279,7 +280,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without copies (title and text) of a query's better ranked documents.
+    """Return the run without documents whose title and text a better ranked document of the query has.
 
     Raises BadValue if document identifiers were not read.
     """
@@ -328,7 +329,7 @@ SHOWN_QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of the two results that `weir why` compares, with rankings and judgments if they are on this machine."""
+    """One of two results to be compared, with rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -351,7 +352,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect that a change of scoring has on both means."""
+    """The effect of a change of scoring on both means."""
 
     kind: str
     change: str
@@ -371,7 +372,7 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class Why:
-    """Why two means differ: settings, scoring rules and rankings that explain the gap."""
+    """The reasons why two means differ: settings, scoring rules and rankings that explain the gap."""
 
     measure: str
     first: str
@@ -404,7 +405,7 @@ class Why:
 
     @property
     def unexplained(self) -> float:
-        """The gap that remains after the single change that closes most of it, or the gap itself."""
+        """The gap that the single most effective change leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
@@ -532,8 +533,8 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return the numbers of queries with the same first ten documents in both runs, and of queries that both
-    answer."""
+    """Return (queries with the same first ten documents in both runs, queries that both answer); (0, 0)
+    without a run."""
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -575,6 +576,7 @@ def explain_cells(
     """Return why two results, given by folder, have different means, by scoring both again if possible.
 
     measure: by default the first that both have.
+    judgments: by default the recorded ones.
 
     Raises FormatError for a folder that is no finished result, BadValue without a common measure.
     """
@@ -641,11 +643,10 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why two rankings, {name: run}, have different means.
+    """Return why two rankings, {name: run}, have different means; raises BadValue for a run that answers no
+    judged query.
 
     measure: by default nDCG@10.
-
-    Raises BadValue for a run that answers no judged query.
     """
     judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
     ranked = {name: rules.ranked(run) for name, run in runs.items()}
@@ -665,11 +666,6 @@ def explain_rankings(
 def _rescored_side(
     cell: ResultCell, measure: Measure, judgments: Judgments, notes: list[str]
 ) -> ComparedResult:
-    """Return a result as one side of the comparison; its rankings count only if they give the stored mean.
-
-    Otherwise it has only the stored mean, and a note says why. Raises BadValue if the given judgments do not
-    fit, or if there are neither judgments nor a stored mean.
-    """
     stored = cell.mean(str(measure))
     with as_weir_writes_it(cell.folder):
         services = cell.ranked.facts.get("services", [])
@@ -762,7 +758,8 @@ def settings_table(
 
 
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """Return tables of the gap, the settings that differ, the effects of scoring again, and the conclusion."""
+    """Return tables of the gap, the settings that differ, the effects of scoring again, and the
+    conclusion."""
     tables = []
     for why in results:
         second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (

@@ -316,7 +316,7 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return True if the first three columns are those of a judging sheet."""
+    """Return True if the first three columns have the names of a judging sheet's."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 

@@ -63,7 +63,7 @@ def _column_files(name: str) -> tuple[str, str]:
 
 
 class ColumnHash:
-    """The SHA-256 hash of a text column's bytes and offsets, whatever its batches."""
+    """The SHA-256 hash of a text column's bytes and offsets, independent of its batches."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0

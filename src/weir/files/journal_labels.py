@@ -19,7 +19,7 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first bytes are those of a journal of judgments.
+    """Return True if a file begins with the bytes of a journal of judgments.
 
     head: the first bytes, if already read.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from weir.files.column_names import (
     pair_columns,
     part_columns,
     say_left_out,
+    usual,
 )
 from weir.files.formats import MISSING, cells_of, csv_separator, format_of, number_records
 from weir.files.frames import qrels_from
@@ -302,7 +304,7 @@ def label_texts(labels: object) -> LabelTexts:
     columns of texts."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
-    if file is not None and not is_stream(file) and not is_journal(file) and format_of(file, "qrels").rows:
+    if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
         with suppress(FormatError):  # judgments of another layout
             table = _table(file, BINARY_WORDS)
     if table is None:
@@ -317,6 +319,15 @@ def label_texts(labels: object) -> LabelTexts:
         return {name: text for name, text in joined if text.strip()}
 
     return LabelTexts(texts(table.query, ("query",)), texts(table.doc, ("title", "text")))
+
+
+_WORD = re.compile(r"[^\t,;:\"{}]+")
+
+
+def _may_hold_texts(file: Path) -> bool:
+    form = format_of(file, "qrels")
+    first = form.head.decode("utf-8", "replace").partition("\n")[0]
+    return form.rows and bool(usual(map(str.strip, _WORD.findall(first)), "query", "title", "text"))
 
 
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:

@@ -44,8 +44,7 @@ def refuse_several_systems(
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
     rows: function that returns all rows at each call.
-    remedy: the expectation and the next step, for the message.
-    what: a word for a system in the message, such as the name of a column of collections.
+    remedy, what: the expectation with the next step, and a word for a system, for the message.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

@@ -772,7 +772,11 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield a table's rows as blocks of whole rankings; as a single block if `whole`."""
+    """Yield a table's rows as blocks of whole rankings.
+
+    whole: yield one block.
+    place: returns, for messages, where a row is in the file.
+    """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS
     for chunk in chunks:

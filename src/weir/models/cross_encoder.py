@@ -41,10 +41,10 @@ HEADS = {
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """A checkpoint for sequence classification that scores pairs of texts, with settings that override its
-    own.
+    """A model that scores (query, document) pairs, with settings that override its checkpoint's.
 
-    A score is the output before any activation, for two classes their difference.
+    A score is the output before any activation, for two classes their difference. Raises BadValue for
+    settings out of range.
     """
 
     model: str = "minilm-cross"
@@ -83,7 +83,8 @@ class CrossEncoder:
         fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the settings of the checkpoint; raises BadValue unless it scores pairs."""
+        """Return the checkpoint's settings; raises BadValue if it does not score pairs, DownloadError if
+        it is missing."""
         checkpoint = open_checkpoint(self.model)
         unknown = checkpoint.graph is not None and not checkpoint.trained
         if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):
@@ -112,7 +113,7 @@ class CrossEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCross:
-    """A cross-encoder whose checkpoint is loaded on a device."""
+    """A cross-encoder whose weights are loaded on a device."""
 
     encoder: CrossEncoder
     place: ComputePlace

@@ -1,4 +1,4 @@
-"""Encoders as values: texts to float32 vectors."""
+"""Turn texts into vectors with a model's checkpoint or a Python object."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return an encoder's settings: given ones, else the checkpoint's, else the published ones of its card.
+    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model.
 
     collection: a checkpoint may declare prompts under this name.
     instruction: replaces {task} in prompts.
 
-    Raises BadValue for undeclared pooling and a length beyond the architecture's; DownloadError or StoreError
+    Raises BadValue for undeclared pooling and a length beyond the architecture's, DownloadError or StoreError
     for a missing or damaged checkpoint.
     """
     card = find_card(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
@@ -155,7 +155,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 
 def filled_prompt(prompt: str, instruction: str) -> str:
-    """Return a prompt in which the instruction, or GENERAL, replaces {task}."""
+    """Return a prompt in which the instruction, or by default GENERAL, replaces {task}."""
     return prompt.replace(TASK, instruction or GENERAL)
 
 
@@ -183,7 +183,8 @@ def _first(*values: T | None) -> T | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A checkpoint that turns texts into vectors, with settings of `weir.Dense`; None keeps the checkpoint's own.
+    """A model that turns texts into vectors, with settings as of `weir.Dense`; None leaves one to the
+    checkpoint.
 
     Raises BadValue for settings out of range.
     """
@@ -215,15 +216,17 @@ class Encoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return everything that decides the vectors, and the "engine"; None for an engine that is not
-        installed.
+        """Return all settings that decide the vectors, and the engine; None as engine if it is not installed.
 
-        Reads only the checkpoint's files. Raises DownloadError if it is missing.
+        Nothing is loaded. Raises DownloadError if the checkpoint is missing.
         """
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return which engine computes the checkpoint on a device; nothing is loaded."""
+        """Return the engine, device and precision that would compute the vectors; nothing is loaded.
+
+        Raises DownloadError if the checkpoint is missing, BadValue for an engine that does not fit.
+        """
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -233,7 +236,8 @@ class Encoder:
                 fetch(model)
 
     def adapted_to(self, collection: str, instruction: str) -> Encoder:
-        """Return the encoder with its prompts for a collection; raises DownloadError if the checkpoint is missing."""
+        """Return the encoder with a collection's prompts and an instruction; raises DownloadError if the
+        checkpoint is missing."""
         default, adapted = resolve(self), resolve(self, collection, instruction)
         prompts = {name: getattr(adapted, name) for name in ("query_prompt", "document_prompt")}
         return replace(
@@ -262,7 +266,7 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """The engine and tokenizer for queries or documents."""
+    """Engine and tokenizer for queries or documents."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -270,7 +274,7 @@ class TextEncoder:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A text encoder whose checkpoint is loaded on a device."""
+    """An encoder whose weights are loaded on a device."""
 
     encoder: Encoder
     recipe: EncoderRecipe
@@ -282,7 +286,7 @@ class Loaded:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return one vector for each text, float32[texts, d], of length 1 for cosine.
+        """Return one vector per text, float32[texts, d], of length 1 for cosine; [0, d] without texts.
 
         Raises BadValue for a vector that is not finite and a text that does not fit into memory.
         """
@@ -294,7 +298,8 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory."""
+        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory; raises
+        BadValue as `encode`."""
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
@@ -310,8 +315,10 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each document without truncation but with the prompt, characters left by
-        truncation), int64[texts] each."""
+        """Return (tokens of each document, characters of it that the model reads), int64[texts] each.
+
+        Tokens count the prompt and are not truncated.
+        """
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -370,16 +377,15 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """An encoder object that is ready to encode."""
+    """A user's encoder object, ready to encode."""
 
     encoder: ObjectEncoder
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Float32:
-        """Return a vector for each text, float32[texts, d]; raises BadValue if the object returns anything
-        else.
+        """Return one vector per text, float32[texts, d]; [0, 0] without texts.
 
-        Warns (RankingWarning) if vectors differ in length, which cosine ignores although nobody asked for
-        cosine.
+        Warns (RankingWarning) if lengths of vectors differ and cosine, which ignores them, is only assumed.
+        Raises BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -454,9 +460,8 @@ def as_encoder(
     """Return a Python object or function wrapped as an encoder.
 
     model: a function of texts, or an object with encode, with encode_query and encode_document, or with
-        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d].
-        BEIR's encode_corpus gets dicts with title and text, and both its methods get batch_size=128 if they
-        take it.
+        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. encode_corpus gets dicts
+        with title and text, and BEIR's methods get batch_size=128 if they take it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
     name: its printed name, by default the name of its checkpoint, class or function.
     version: identifies it for stored results. Without one, vectors are computed again in each process.
@@ -502,7 +507,7 @@ TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
 
 @dataclass(frozen=True)
 class Stability:
-    """How far vectors depend on the other texts of their batch (largest difference)."""
+    """Largest differences between vectors of texts encoded alone and in a batch."""
 
     texts: int
     difference: float
@@ -514,7 +519,7 @@ class Stability:
 
     @property
     def holds(self) -> bool:
-        """True within the tolerance."""
+        """True if the difference is within the tolerance."""
         return self.difference <= self.tolerance
 
     def __str__(self) -> str:
@@ -526,7 +531,10 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how far the unit vectors of texts encoded alone and together differ, and how far they may."""
+    """Return the differences between vectors of texts encoded alone and together, scaled to length 1.
+
+    texts: at least one. Raises BadValue as `Loaded.encode`.
+    """
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

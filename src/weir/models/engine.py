@@ -1,4 +1,4 @@
-"""Engines, which compute a model's output from tokens, and the fixed rule that chooses one."""
+"""Choose, by fixed rules, the engine that computes a model's output from tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEEDED = {
 
 
 class EngineBuilder(Protocol):
-    """A function of a plug-in that loads a checkpoint and head into its engine, such as torch."""
+    """A function that loads a checkpoint and head into an engine such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device."""
@@ -46,7 +46,7 @@ ENGINE_BUILDERS = Registry[EngineBuilder]("engine")
 
 
 class Engine(Protocol):
-    """A loaded transformer with the head that turns its states into vectors or scores."""
+    """A loaded transformer with a head that turns its states into vectors or scores."""
 
     @property
     def padded(self) -> bool:
@@ -55,26 +55,26 @@ class Engine(Protocol):
 
     @property
     def batch_independent(self) -> bool:
-        """True if a text's rows have the same bits in any batch."""
+        """True if a text's output has the same bits in any batch."""
         ...
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
-        """Return the head's rows, one for each text or token of the batch, on the device."""
+        """Return the head's output on the device, a row for each text, or for each token with a TokenHead."""
         ...
 
     def array(self, parts: Sequence[Any]) -> Float32:
-        """Return the rows of several batches as one array in host memory, float32."""
+        """Return the rows of several batches as one float32 array in host memory."""
         ...
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n],
+        """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n],
         float32[n]."""
         ...
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The engine that settings and this machine choose, before loading."""
+    """An engine, device and precision chosen before loading."""
 
     engine: str
     place: ComputePlace
@@ -83,10 +83,9 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """The engine as described, such as "torch cpu fp32, tokenizers 0.23"; None if a package is missing.
+        """Engine, device, precision and deciding package versions, such as "torch cpu fp32, tokenizers 0.23".
 
-        It contains everything that can change more than last bits: engine, device, precision, versions of
-        tokenizers and quantiser.
+        None if a needed package is missing.
         """
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
@@ -97,7 +96,7 @@ class Declared:
 
 
 def check_engine(engine: object, dtype: object) -> None:
-    """Raise BadValue for an unknown engine or dtype, or a pair that does not fit."""
+    """Raise BadValue for an unknown engine or precision, or int8 with an engine that lacks it."""
     for name, value, allowed in (("dtype", dtype, DTYPES), ("engine", engine, ("auto", *ENGINES))):
         if value not in allowed:
             raise BadValue(f"{name} is {value!r}; expected {', '.join(allowed)}")
@@ -108,7 +107,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return which engine computes a checkpoint on this machine by these settings; nothing is loaded.
+    """Return the engine, device and precision that compute a checkpoint on this machine; nothing is loaded.
 
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.
@@ -117,7 +116,7 @@ def declare(
 
     auto is torch on a GPU, else openvino, or torch if only that is installed; transformers for unknown
     architectures. A processor without instructions for bf16 or int8 (which also needs nncf) computes in fp32.
-    Raises BadValue for int8 on a GPU.
+    Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """
     if checkpoint.architecture == STATIC:
         if engine != "auto":
@@ -144,7 +143,7 @@ def declare(
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
     """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
 
-    lacking: why Weir's own engines do not support the model, None if they do.
+    lacking: the reason why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
@@ -181,7 +180,8 @@ def _on_processor(lacking: str | None) -> tuple[str, str]:
 
 
 def prepare(device: str) -> None:
-    """Set torch's threads for a device; raises BadValue if the device is absent."""
+    """Set torch's number of threads for cpu; raises BadValue if a GPU is absent, MissingExtra without
+    torch."""
     torch = require("torch", extra="torch")
     kind, _, number = device.partition(":")
     if kind == "cpu":
@@ -191,7 +191,9 @@ def prepare(device: str) -> None:
 
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
-    """Return the engine that `declared` names, loaded with a head.
+    """Return the chosen engine with a checkpoint's weights and a head loaded.
+
+    segments: batches distinguish the two texts of a pair.
 
     Raises BadValue for an unsupported checkpoint or device.
     """

@@ -1,4 +1,4 @@
-"""Families of language models, to tell whether a judge and a system share one."""
+"""Find the families of language models, to see if a judge and a system share one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def _model_families() -> dict[str, dict[str, Any]]:
 
 
 def families_of(name: str) -> frozenset[str]:
-    """Return the families of the models that a name of a model or system contains."""
+    """Return the language-model families, such as "GPT", that a model's or system's name mentions; empty
+    if none."""
     lowered = name.casefold()
 
     def is_member(marks: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The computing devices of this machine, read from files; nothing is imported or measured."""
+"""Find the computing devices of this machine from files; nothing is imported or measured."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ComputePlace:
 
 
 def declared_kind(setting: str) -> str:
-    """Return "cpu" or "cuda" for a device setting; raises BadValue for another."""
+    """Return "cpu" or "cuda" for a device setting such as "cuda:1"; raises BadValue for another."""
     return declared_device(setting).partition(":")[0]
 
 
 def declared_device(setting: str) -> str:
-    """Return "cpu", "cuda" or "cuda:1" for a device setting, the first of several; raises BadValue for another.
+    """Return the first device of a setting, "cpu", "cuda" or such as "cuda:1"; raises BadValue for another.
 
     auto is a GPU if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves one, and torch is built for CUDA.
     """
@@ -53,7 +53,8 @@ def declared_device(setting: str) -> str:
 
 @cache
 def instructions() -> frozenset[str]:
-    """Return which of "bf16" and "int8" this processor computes natively."""
+    """Return the precisions, of "bf16" and "int8", that this processor computes natively; empty if
+    unknown."""
     flags: set[str] = set()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n"):
@@ -69,7 +70,7 @@ def instructions() -> frozenset[str]:
 
 @cache
 def package_version(name: str) -> str | None:
-    """Return the version of an installed distribution; None if it is not installed."""
+    """Return the version of an installed Python package, or None."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Heads: the computation after the hidden states of tokens, as values that each engine runs in its own way."""
+"""Describe the computation after a model's token states, as values that each engine runs in its own way."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return the layer after pooling from a checkpoint's files; raises BadValue if it is missing."""
+    """Return the layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

@@ -1,4 +1,4 @@
-"""Encoders of an embedding API, and queries with their own instructions."""
+"""Encode texts with an embedding API, and queries with their own instructions."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Return the vectors of a response, float32[count, dimensions]; None takes the first vector's size.
+    """Return the vectors of an API's response as float32[count, dimensions]; None takes the first vector's
+    size.
 
     Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
     """
@@ -249,7 +250,7 @@ class TooMuchError(Exception):
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """A client of an embedding API, one for each process, within budget and rate."""
+    """A client of an embedding API that keeps to the budget and rate; one for each process."""
 
     provider: Provider
     url: str
@@ -258,12 +259,12 @@ class EmbeddingClient:
     """Tokens counted by the provider for each estimated one: the largest ratio so far, at least 1."""
 
     def room(self) -> int:
-        """Return how many tokens, by estimate, the next request may have."""
+        """Return the maximum tokens, by estimate, of the next request."""
         most, tokens_left = self.provider.tokens, self.metered.limits.remaining(self.metered.spent)
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return a vector for each text, float32[n, dimensions]; None accepts any size.
+        """Return one vector per text from one request, float32[n, dimensions]; None accepts any size.
 
         Raises ServiceError if no vector comes back, TooMuchError for refused texts, or several that take too
         long.
@@ -312,7 +313,7 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's first response to fixed probe texts, stored to identify its model later."""
+    """A service's first response to fixed probe texts, stored to recognise its model later."""
 
     path: Path
     values: Float32
@@ -323,12 +324,15 @@ class ServiceProbe:
 
     @property
     def revision(self) -> str:
-        """A hash of the numbers, for names of stored results."""
+        """Hash of the response, for names of stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
-    """Return the path at which a response to the probe is stored."""
+    """Return the path, in Weir's home, of the stored response to the probe.
+
+    decisive: settings that identify the service and model.
+    """
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
     return settings().home / "encoders" / f"{kind}-{digest}.json"
 
@@ -343,7 +347,10 @@ def service_probe(
 ) -> ServiceProbe:
     """Return the stored response to the probe; without one, ask for it and store it, once for all processes.
 
+    about: facts to store with it.
+    entry: name of the vectors in the file.
     checked: returns that entry as vectors, or raises an error.
+    answer: asks the service.
     """
 
     def stored_probe() -> ServiceProbe | None:
@@ -386,13 +393,13 @@ _SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
 
 
 def is_hosted(model: str) -> bool:
-    """Return True if a name has the form provider:model, such as openai:text-embedding-3-small."""
+    """Return True if a model name has the form provider:model, such as openai:text-embedding-3-small."""
     return re.match(r"[A-Za-z][\w-]+:[^\\/]", model) is not None
 
 
 @dataclass(frozen=True)
 class Hosted:
-    """An encoder whose vectors an embedding API computes.
+    """An encoder whose vectors an embedding API computes. Raises BadValue for settings out of range.
 
     http is allowed for localhost only.
     """
@@ -437,20 +444,24 @@ class Hosted:
 
     @property
     def provider(self) -> Provider:
-        """The embedding API named at the beginning of the model's name."""
+        """Embedding API named before the colon of the model; raises UnknownName."""
         return PROVIDERS.get(self.model.partition(":")[0])
 
     @property
     def address(self) -> str:
-        """The URL up to the version, such as https://api.openai.com/v1."""
+        """URL up to the version, such as https://api.openai.com/v1."""
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return everything that decides the vectors; sends the probe if no response to it is stored."""
+        """Return all settings that decide the vectors; sends the probe if no response to it is stored.
+
+        Raises ServiceError for a missing key or a bad response.
+        """
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Send the probe texts if no response to them is stored, so that `describe` sends nothing."""
+        """Send the probe texts if no response to them is stored, so that `describe` sends nothing; raises
+        ServiceError."""
         self.load()
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
@@ -462,7 +473,7 @@ class Hosted:
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
     ) -> LoadedHosted:
-        """Return the encoder with its probe, which is sent now if no response to it is stored.
+        """Return the encoder ready for texts; sends the probe if no response to it is stored.
 
         limits: None for the environment's, shared by all encoders of the process.
 
@@ -496,7 +507,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """The spending, clients and probes that encoders with a common budget share."""
+    """Spending, clients and probe responses that encoders with a common budget share."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -522,7 +533,7 @@ class LoadedHosted:
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Return everything that can change a vector."""
+        """Return all facts that can change a vector, the probe's hash included."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -538,15 +549,15 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return the identity, how far the model has moved since its first probe (cosine distance), and the
-        spending."""
+        """Return the identity, the model's change since its first probe (cosine distance, None if not
+        measured), and the spending."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
         return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
 
     def estimate(self, texts: Iterable[str], kind: Kind = "document") -> Spent:
-        """Return how many requests, texts and tokens encoding would take, without sending a request."""
+        """Return the requests, texts and tokens that encoding would take, without sending a request."""
         source, waiting, total = iter(texts), deque[str](), Spent()
         while batch := self._batch(source, waiting, kind, self.encoder.provider.texts):
             total.requests += 1
@@ -557,7 +568,10 @@ class LoadedHosted:
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:
-        """Return a vector for each text, float32[texts, dimensions]; raises ServiceError if any vector is missing."""
+        """Return one vector per text, float32[texts, dimensions]; [0, dimensions] without texts.
+
+        Raises ServiceError if any vector is missing.
+        """
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
         blocks = list(self.stream(texts.tolist() if isinstance(texts, Strings) else texts, kind, done))
@@ -569,9 +583,8 @@ class LoadedHosted:
         """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
         A request is sent only when its block is asked for, so that a caller that stores blocks never pays
-        twice. Too large or too slow requests are halved.
-
-        Warns if the model has changed since it was first seen.
+        twice. Too large or too slow requests are halved. Warns if the model has changed since it was first
+        seen. Raises ServiceError.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -668,7 +681,10 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts), each text prefixed by its own instruction if the prompt has {task}."""
+    """Return (encoder, query texts), each text prefixed by its own instruction if the prompt has {task}.
+
+    Without instructions or {task} both are returned unchanged.
+    """
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text

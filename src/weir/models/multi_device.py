@@ -1,4 +1,4 @@
-"""Encoding on several devices, each with a process that takes texts when it is idle."""
+"""Encode texts on several devices, with one process for each device that takes texts when it is idle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = struct.Struct("<qq")
 
 
 def devices(setting: str) -> list[str]:
-    """Return the devices of a setting such as "cuda:0,cuda:1"; raises BadValue for an empty name."""
+    """Return the list of devices in a setting such as "cuda:0,cuda:1"; raises BadValue for an empty name."""
     names = [part.strip() for part in setting.split(",")]
     if not all(names):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")
@@ -37,10 +37,10 @@ def devices(setting: str) -> list[str]:
 
 @contextmanager
 def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
-    """Yield a function from documents to vectors, float32[texts, d], that uses a process for each device.
+    """Yield a function from documents to vectors, float32[texts, d], that uses one process per device.
 
     names: devices, such as "cuda:0".
-    size: texts in a part; neither parts nor batches depend on the devices.
+    size: texts sent at once. Vectors do not depend on the devices.
 
     Raises BadValue, with the device, if a process fails.
     """

@@ -1,4 +1,4 @@
-"""The engine openvino: Intel's compiler for processors, in fp32, bf16 or static int8."""
+"""Compute models on the processor with OpenVINO, in fp32, bf16 or static int8."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ ADDRESSES, WEIGHT_TIMES = 1_000_000_000, 4
 
 
 def joined_rows(parts: Sequence[Float32]) -> Float32:
-    """Return the rows of several batches as one array."""
+    """Return the rows of several batches as one array; raises ValueError without batches."""
     return np.concatenate(parts)
 
 
 def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) of values above a threshold, and of NaN; int64[n], int64[n], float32[n]."""
+    """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n], float32[n],
+    in row order."""
     there = ~(rows <= threshold)
     row, column = np.nonzero(there)
     return row, column, rows[there]
@@ -105,11 +106,12 @@ class OpenVino:
 def openvino_engine(
     checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
 ) -> OpenVino:
-    """Return a checkpoint with its head compiled for this processor; static int8 is made once, in Weir's home.
+    """Return a checkpoint with its head compiled for this processor.
 
     segments: batches distinguish the two texts of a pair.
 
-    Raises BadValue for another device and an unsupported checkpoint.
+    A static int8 graph is made once and kept in Weir's home. Raises BadValue for another device and an
+    unsupported checkpoint.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")
@@ -154,7 +156,7 @@ def openvino_engine(
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
-    """Return the layer applied to rows [n, h], float32[n, d]."""
+    """Return the layer's output for rows [n, h], float32[n, d]."""
     weight = layer.weight.astype(np.float32, copy=False)
     if layer.kind == "LayerNorm":
         centred = x - x.mean(1, keepdims=True)
@@ -306,7 +308,7 @@ class Operators:
     op: Any
 
     def constant(self, array: Array) -> Any:  # noqa: ANN401 - a node of the graph
-        """Return an array as a float32 or int64 node."""
+        """Return an array as a float32 or int64 node of the graph."""
         return self.op.constant(
             np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else np.int64)
         )

@@ -1,4 +1,4 @@
-"""Encoders as other libraries have them: objects with these methods."""
+"""Describe encoders of other libraries: objects with these methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class TextsEncoder(Protocol):
-    """An object that turns texts into vectors, with the same method for queries and documents."""
+    """An object that encodes queries and documents with the same method."""
 
     def encode(self, texts: list[str]) -> object:
         """Return an array of vectors [n, d]."""
@@ -36,7 +36,7 @@ class BeirEncoder(Protocol):
         ...
 
     def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
-        """Return the vectors of documents, an array [n, d]; each has a title and a text."""
+        """Return the vectors of documents, an array [n, d]; each document is a dict with title and text."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The engine static: the mean of the vectors of a text's tokens, looked up in a table."""
+"""Encode a text as the mean of its tokens' vectors, looked up in a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class StaticTable:
     batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return the mean vector of each text's tokens, 0 without tokens, after the head, float32[n, d]."""
+        """Return each text's vector, float32[n, d]: the mean of its tokens' vectors, 0 without tokens,
+        after the head."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -48,7 +49,7 @@ class StaticTable:
 
 
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
-    """Return an engine that looks up token vectors in the checkpoint's table.
+    """Return an engine that averages token vectors from the checkpoint's table.
 
     Raises BadValue for a head without mean pooling, and a table with a mapping or weights; StoreError without
     a table.

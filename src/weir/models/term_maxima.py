@@ -1,7 +1,7 @@
-"""The largest logit of each vocabulary term over a text's tokens, without computing the logits that cannot be it.
+"""Compute each vocabulary term's largest logit over a text's tokens, skipping logits that bounds show to be 0
+or less.
 
-A product of bytes, whose error is bounded, shows for almost all that they have none above 0; the rest are
-computed in fp32.
+A product of bytes with a bounded error rules out almost all; the rest are computed in fp32.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class TermMaxima:
 
     @staticmethod
     def of(weight: Array, bias: Array) -> TermMaxima | None:
-        """Return the packed vocabulary; None where the processor or the weights do not allow it.
+        """Return the vocabulary packed for fast products; None if the processor or the weights do not allow
+        it.
 
         weight: [terms, d].
         bias: [terms].
@@ -74,7 +75,7 @@ class TermMaxima:
         return TermMaxima(weight, bias, np.ascontiguousarray(words), *facts)
 
     def of_texts(self, states: Float32, lengths: Int64) -> Float32:
-        """Return the largest logit of each term in each text, 0 for a smaller one, float32[texts, terms].
+        """Return the largest logit of each term over each text's tokens, at least 0, float32[texts, terms].
 
         states: float32[tokens, d], text by text.
         lengths: tokens of each text.
@@ -114,7 +115,6 @@ def _norms(rows: Float32) -> Float32:
 
 
 def _quantised(rows: Float32, largest: int) -> tuple[NDArray[np.int8], Float32, Float32]:
-    """Return (bytes, unit, error) of rows: int8[n, d] of magnitudes to `largest`, float32[n], float32[n]."""
     unit = np.abs(rows).max(1, initial=0) / np.float32(largest)
     unit[unit < SMALLEST_UNIT] = 0
     whole = np.rint(np.divide(rows, unit[:, None], out=np.zeros_like(rows), where=unit[:, None] > 0))

@@ -1,4 +1,4 @@
-"""Tokenizers: from texts to token numbers."""
+"""Turn texts into token numbers with a model's tokenizer."""
 
 from __future__ import annotations
 
@@ -82,17 +82,17 @@ class Tokens:
         return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
-        """Return a padded table that is True where there is a token, bool[n, longest]."""
+        """Return a boolean table that is True where a text has a token, bool[n, longest]."""
         longest = int(self.lengths.max(initial=0))
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """Return a padded table that is True where there is a token that others attend to, bool[n, longest]."""
+        """Return a boolean table that is True at tokens that others attend to, bool[n, longest]."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
-        """Return values of tokens as a padded table, int64[n, longest]."""
+        """Return one value per token as a table filled up with `fill`, int64[n, longest]."""
         mask = self.mask()
         table = np.full(mask.shape, fill, np.int64)
         table[mask] = values
@@ -100,7 +100,7 @@ class Tokens:
 
 
 def packed(rows: Sequence[Sequence[int]]) -> Tokens:
-    """Return the tokens of texts as one array, with offsets."""
+    """Return lists of token numbers as one array with offsets."""
     ptr = offsets(np.fromiter(map(len, rows), np.int64, len(rows)))
     return Tokens(np.fromiter(chain.from_iterable(rows), np.int32, int(ptr[-1])), ptr)
 
@@ -116,7 +116,8 @@ class ModelTokenizer:
     """The padding token."""
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts, computed without Python's global lock."""
+        """Return the tokens of texts, truncated and with special tokens; Python's global lock is released
+        meanwhile."""
         inputs = list(texts)
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
@@ -128,13 +129,13 @@ class ModelTokenizer:
         return Tokens(tokens.ids, tokens.ptr, segment)
 
     def without_special(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts without special ones."""
+        """Return the tokens of texts without special tokens."""
         inputs = [str(t).lower() for t in texts] if self.lower else list(texts)
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return each text's number of tokens without truncation, and of characters left by truncation,
-        int64[n] each."""
+        """Return (tokens of each text without truncation, characters of it within the limit), int64[n]
+        each."""
         inputs = [t.lower() for t in texts] if self.lower else list(texts)
         whole = type(self.inner).from_str(self.inner.to_str())
         whole.no_truncation()
@@ -146,7 +147,7 @@ class ModelTokenizer:
         return tokens, characters
 
     def with_limit(self, limit: int) -> ModelTokenizer:
-        """Return the tokenizer with another limit."""
+        """Return the tokenizer with another maximum of tokens."""
         inner = type(self.inner).from_str(self.inner.to_str())
         inner.enable_truncation(limit)
         return ModelTokenizer(inner, limit, self.lower, self.pad)

@@ -1,4 +1,4 @@
-"""Weights of checkpoints as NumPy arrays, with the same names for all BERT-like models."""
+"""Read weights of checkpoints as NumPy arrays, with the same names for all BERT-like models."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ NAMES |= {"mpnet": MPNET, "distilbert": DISTILBERT}
 
 
 def supported(checkpoint: Checkpoint) -> bool:
-    """Return True if `read_weights` knows a checkpoint's architecture and settings."""
+    """Return True if Weir's own engines know a checkpoint's architecture and settings."""
     config = checkpoint.config
     activation = config.get("hidden_act", config.get("activation", "gelu"))
     return (
@@ -135,7 +135,7 @@ def supported(checkpoint: Checkpoint) -> bool:
 
 
 def read_weights(checkpoint: Checkpoint) -> Weights:
-    """Return a supported checkpoint's weights; raises StoreError for missing or damaged tensors."""
+    """Return the weights of a supported checkpoint; raises StoreError for missing or damaged tensors."""
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
     state = ModelState(checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
@@ -237,7 +237,7 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first name that exists, by its shortest full name; None without any."""
+        """Return the tensor of the first name that exists, also under a prefix; None without any."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -246,7 +246,8 @@ class ModelState:
         return None
 
     def __getitem__(self, names: str | tuple[str, ...]) -> Array:
-        """Return a tensor as `tensor`; raises StoreError if it is missing."""
+        """Return a tensor by name, or by the first existing name of a tuple; raises StoreError if it is
+        missing."""
         names = (names,) if isinstance(names, str) else names
         tensor = self.tensor(*names)
         if tensor is None:
@@ -263,7 +264,7 @@ MAX_DISTANCE = 128
 
 
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
-    """Return MPNet's attention bias by distance, float32[heads, length, length].
+    """Return MPNet's attention bias by token distance, float32[heads, length, length].
 
     table: [buckets, heads], for buckets of distances that widen as T5's.
     """

@@ -1,1 +1,1 @@
-"""Services run by others: embedding and re-ranking APIs, chat models, search servers, programs."""
+"""Use services that others run: embedding and re-ranking APIs, chat models, search servers, programs."""

@@ -1,4 +1,4 @@
-"""Stored answers of services, and concurrent requests."""
+"""Store answers of services, and send requests concurrently."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request, any JSON value."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members
+    does not matter."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -69,10 +70,11 @@ def answer_key(request: object) -> AnswerKey:
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """Yield the store of answers for a description, open for adding until the block ends.
+    """Yield a store of a service's answers, open for adding until the block ends.
 
     name: beginning of its folder's name.
-    about: everything that decides an answer. Without a version (`session_only`) the store is temporary.
+    about: all facts that decide an answer. Without a version (`session_only`) the store is temporary.
+
     Waits while another process has the same store open. Raises StoreError if it cannot be written, warns
     (StoreWarning) of damaged answers.
     """
@@ -99,7 +101,8 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store of `answer_store(name, about)` for reading only; None if it does not exist.
+    """Yield the store that `answer_store` made for these arguments, for reading only; None if it does not
+    exist.
 
     Does not wait for another process, whose latest answers may be missing.
     """
@@ -167,7 +170,7 @@ class _Places:
 
 @dataclass(eq=False)
 class AnswerStore:
-    """A file of stored answers, opened for reading and adding; threads may share it."""
+    """A file of stored answers by request hash, open for reading and adding; threads may share it."""
 
     path: Path
     file: BinaryIO = field(repr=False)
@@ -184,7 +187,7 @@ class AnswerStore:
             return self._places.find(key) >= 0
 
     def answer(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
-        """Return the value of a key, None if there is none; raises StoreError if it is damaged."""
+        """Return the stored JSON value of a request, None without one; raises StoreError if it is damaged."""
         with self._turn:
             at = self._places.find(key)
             if at < 0:
@@ -202,7 +205,8 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a new key. It is in the file when this returns.
+        """Append a JSON value under a key, which replaces an earlier value; it is in the file when this
+        returns.
 
         Raises StoreError if it cannot be written; the file is then unchanged.
         """
@@ -229,9 +233,9 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def read_places(self, mend: bool = True) -> None:
-        """Read the positions of all undamaged answers.
+        """Read the positions of all undamaged answers; warns (StoreWarning) of damaged ones.
 
-        mend: cut off an incomplete last line, with a warning.
+        mend: cut off an incomplete last line.
         """
         damaged = 0
         self.file.seek(0)
@@ -322,7 +326,7 @@ class ConnectionWorker:
 
 
 class KeptAnswers(Protocol):
-    """A thread-safe store of answers, such as an AnswerStore."""
+    """A thread-safe store of answers."""
 
     def __contains__(self, key: AnswerKey) -> bool: ...
 
@@ -371,11 +375,11 @@ class RequestCounts:
 
     @property
     def failed_by_kind(self) -> str:
-        """Numbers of unanswered requests by kind, in words."""
+        """Numbers of unanswered requests by kind, such as "2 refused, 1 timed out"; "" for none."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self.unanswered.items()))
 
     def add(self, other: RequestCounts) -> None:
-        """Add the counts of another part of the work."""
+        """Add other counts to these; `first` and `stopped` stay."""
         self.stored += other.stored
         self.answered += other.answered
         self.retried += other.retried
@@ -385,7 +389,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """The use of a service for one result, as recorded in the result's file."""
+    """Use of a service for one result, as recorded in the result's file."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -411,18 +415,19 @@ class ServiceUsage:
     """Keys of all prompts to a language model."""
 
     def named(self, name: str) -> ServiceUsage:
-        """Return a copy of these counts under another service's name."""
+        """Return a copy with another service's name, sharing the same counters."""
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count an answer.
+        """Count one answer.
 
-        stored: the answer as a store has it.
+        stored: the answer as in the store.
         """
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return counts of answers, tokens, verdicts and failures, and latencies by number of concurrent requests."""
+        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
+        concurrent requests."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -459,9 +464,10 @@ def run_requests(
 ) -> RequestCounts:
     """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
 
-    new_worker: function that returns a new worker, called once in each thread.
+    new_worker: function that returns a new worker, called once for each thread.
     progress: called from the caller's thread with the number of requests done.
-    Raises errors of workers that are not outcomes.
+
+    A request that fails is counted, not raised. Raises errors of workers that are not outcomes.
     """
     # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
     # UTC.

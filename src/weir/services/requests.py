@@ -1,4 +1,5 @@
-"""HTTP requests with limits on bytes, time and money, with retries, and with keys masked in all messages."""
+"""Send HTTP requests with limits on bytes, time and money, with retries, and with keys masked in all
+messages."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Key:
-    """A secret key and the environment variable it comes from; both None if no key is sent."""
+    """A secret key and its environment variable; both None if no key is sent."""
 
     # A server may echo a key in an error, an answer or a model name. Masked are: the key itself; its characters
     # escaped for JSON, URLs or HTML; its hexadecimal and base 64 forms; each of these reversed or inside longer
@@ -53,11 +54,12 @@ class Key:
 
     @staticmethod
     def of(variable: str | None) -> Key:
-        """Return the key in an environment variable; None for no key."""
+        """Return the key in an environment variable, whose value may be missing; None as variable for no
+        key."""
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
-        """Return the key; raises ServiceError if it is missing or has characters that no key has."""
+        """Return the key's text; raises ServiceError if it is missing or has characters that no key has."""
         if not self.value:
             raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
         if not re.fullmatch(r"[\x21-\x7e]+", self.value):
@@ -65,11 +67,12 @@ class Key:
         return self.value
 
     def header(self) -> dict[str, str]:
-        """Return the Authorization header, {} without a key; raises ServiceError for a missing or malformed key."""
+        """Return the HTTP Authorization header, {} without a key; raises ServiceError for a missing or
+        malformed key."""
         return {} if self.variable is None else {"Authorization": f"Bearer {self.checked()}"}
 
     def masked(self, text: object) -> str:
-        """Return a server's text with the key masked, in one line."""
+        """Return a server's text in one line, with the key replaced by ***."""
         shown = str(text)
         for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
             shown = shown.replace(written, "***")
@@ -81,7 +84,7 @@ class Key:
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Return a sentence on which variable the key came from, or on how to give a key."""
+        """Return a sentence for messages: which variable the key came from, or how to give one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
@@ -108,8 +111,9 @@ class HttpRequest:
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if the key in an environment variable may not be sent to this URL.
+    """Raise BadValue if an environment variable's key may not be sent to this URL.
 
+    key: name of the variable.
     usual: the provider's own variable, allowed only at the provider's own URL (`base` None).
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
@@ -124,8 +128,9 @@ def check_key(key: object, usual: str, base: str | None) -> None:
 
 
 def check_address(name: str, address: object, plain: bool = False) -> None:
-    """Raise BadValue if `address` is no plain http(s) URL.
+    """Raise BadValue if `address` is no http(s) URL, or has a user, query or fragment.
 
+    name: setting, for the message.
     plain: allow http, without encryption, to another machine.
     """
     try:
@@ -155,7 +160,7 @@ _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: in, *(\d+(?:\.\d+)?) out)?")
 
 @dataclass(frozen=True)
 class Clock:
-    """The time, waiting and random numbers that requests use. Tests replace it."""
+    """Functions for time, waiting and random numbers, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     """Monotonic seconds."""
@@ -183,13 +188,13 @@ class Spent:
 
 @cache
 def paid() -> Spent:
-    """Return the requests, texts and tokens that this process has used of all paid services."""
+    """Return the counter of requests, texts and tokens that this process has used of all paid services."""
     return Spent()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The budget and rate limit of a process, and how long it waits for a request and repeats it."""
+    """Budget, rate and time limits of requests. Raises BadValue for a budget in dollars without a price."""
 
     requests: int | None = None
     """Budget; None for no bound, as for tokens and dollars."""
@@ -222,7 +227,7 @@ class Limits:
 
     @staticmethod
     def of(settings: Settings) -> Limits:
-        """Return the limits set in the environment; raises BadValue for values that cannot be read."""
+        """Return the limits set in environment variables; raises BadValue for unreadable values."""
         budget = _amounts("WEIR_API_BUDGET", settings.api_budget, ("requests", "tokens", "dollars"))
         rate = _amounts("WEIR_API_RATE", settings.api_rate, ("requests", "tokens"))
         text, prices = settings.api_price, list[float]()
@@ -263,7 +268,8 @@ class Limits:
         return min(bounds, default=None)
 
     def check(self, spent: Spent, tokens: int) -> None:
-        """Raise ServiceError, with the amounts spent, if a request of `tokens` tokens would exceed the budget."""
+        """Raise ServiceError, with the amounts spent, if a request of `tokens` tokens would exceed the
+        budget."""
         tokens_left = self.remaining(spent)
         if (self.requests is None or spent.requests < self.requests) and (
             tokens_left is None or tokens <= tokens_left
@@ -275,7 +281,7 @@ class Limits:
         )
 
     def budget(self) -> str:
-        """Return the limits on tokens and money in words, for messages."""
+        """Return the budget in words, such as "100 requests and 5 dollars", for messages."""
         amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),
@@ -295,7 +301,8 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit (token bucket) that threads share: `rate` a minute, in bursts of up to ten seconds' worth."""
+    """A rate limit that threads share (token bucket): `rate` a minute, in bursts of up to ten seconds'
+    worth."""
 
     rate: float | None
     clock: Clock
@@ -308,7 +315,7 @@ class Bucket:
         self._since = self.clock.now()
 
     def take(self, amount: float) -> float:
-        """Wait until `amount` is available, take it, and return the seconds waited.
+        """Wait until `amount` is available, take it, and return the seconds waited; 0.0 without a rate.
 
         An amount above the capacity waits for a full bucket; later callers then wait longer.
         """
@@ -325,7 +332,7 @@ class Bucket:
         return wait
 
     def give(self, amount: float) -> None:
-        """Return an unused amount to the bucket; a negative one takes what was used beyond the amount taken."""
+        """Put back an unused amount; a negative one takes more."""
         with self._turn:
             self._level += amount
 
@@ -336,12 +343,12 @@ class Bucket:
 
 
 def estimated(text: str) -> int:
-    """Return an upper estimate of a text's tokens: one for every three bytes of UTF-8."""
+    """Return an upper estimate of a text's tokens: one per three bytes of UTF-8, and one more."""
     return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a passage with at most `max_length` estimated tokens, for None the whole passage."""
+    """Return the beginning of a text with at most `max_length` estimated tokens; None for the whole text."""
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -414,9 +421,10 @@ def _present() -> set[str]:
 def retry(
     attempt: Callable[[], T], limits: Limits, clock: Clock, retried: Callable[[AttemptError, float], None]
 ) -> T:
-    """Return the result of `attempt`, which is called again after each AttemptError that may be temporary.
+    """Return the result of `attempt`, called again after each temporary AttemptError.
 
     retried: called with each such failure and the seconds before the next attempt.
+
     Raises the last AttemptError when the limits are reached, ServiceError for a server that cannot be
     reached, and all other errors of `attempt`.
     """
@@ -456,12 +464,13 @@ def exchange(
     masked: Redactor,
     clock: Clock,
 ) -> bytes:
-    """Return the body of a response with status 2xx, with keys masked. Redirects are not followed.
+    """Return the body of a response with status 2xx, with keys masked; redirects are not followed.
 
-    max_bytes: most bytes of the body. Of responses with another status the first 64 KiB are read.
+    max_bytes: most bytes of the body.
     time_limits: seconds without any byte, and seconds for the whole exchange.
-    Raises AttemptError for a broken connection or another status, with a message of one line without secrets,
-    and AnswerTooLargeError.
+    masked: removes secrets from messages.
+
+    Raises AttemptError for a broken connection or another status, and AnswerTooLargeError.
     """
     silence, whole = time_limits
     try:
@@ -512,8 +521,7 @@ def _refused(response: BaseHTTPResponse, body: bytes, masked: Redactor, clock: C
 def parsed_answer(data: bytes | str) -> Any:  # noqa: ANN401  whatever a server says
     """Return a response parsed as JSON.
 
-    Raises ValueError for bad JSON, a repeated name in an object, and an integer of more than NUMBER_DIGITS
-    digits.
+    Raises ValueError for bad JSON, a repeated name in an object, and an integer with too many digits.
     """
     return json.loads(data, parse_int=whole_number, object_pairs_hook=_members)
 
@@ -537,7 +545,8 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in the body of an error, if possible of its root cause, else `otherwise`."""
+    """Return the message and code in an error's JSON body, if possible of its root cause, else
+    `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
@@ -565,7 +574,7 @@ MOST_COUNTED = 100
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible; a count of 0 never is."""
+    """Return True if a service's token count is plausible beside our estimate; False for None and 0."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
@@ -594,7 +603,7 @@ class MeteredRequest(Generic[T]):
 
 
 class BudgetLedger(Protocol):
-    """Counts requests before they are sent, for one process or for all processes of a cluster."""
+    """Counts requests before they are sent, for one process or all processes of a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request, and return (reservation number, seconds waited).
@@ -604,7 +613,7 @@ class BudgetLedger(Protocol):
         ...
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens that were used: all tokens, and the answer's."""
+        """Replace a reservation by the tokens used: (all tokens, tokens of the answer)."""
         ...
 
 
@@ -666,7 +675,7 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Count the use of a request; no effect if its reservation was abandoned."""
+        """Replace a reservation by the tokens used: (all, of the answer); no effect if it was abandoned."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:
@@ -691,7 +700,7 @@ ABANDONED_FACTOR = 2.0
 
 @dataclass(eq=False)
 class MeteredClient:
-    """A service as one process uses it. Threads share it, each with its own connection."""
+    """A paid service as one process uses it; threads share it, each with its own connection."""
 
     key: Key
     limits: Limits
@@ -709,7 +718,7 @@ class MeteredClient:
     def answered(
         self, connection: KeptConnection, request: MeteredRequest[T], retried: Callable[[AttemptError], None]
     ) -> T:
-        """Return the service's parsed answer.
+        """Return the service's parsed answer, after retries.
 
         Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
         attempt brings a usable answer.

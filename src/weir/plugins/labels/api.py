@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.given import all_rankings, run_from_given
 from weir.api.result_set import ResultSet
 from weir.argument_types import checked
-from weir.core.dangling import dangling, dangling_notes, other_texts_note
+from weir.core.dangling import dangling, dangling_notes
 from weir.core.judged import Judged
 from weir.core.qrels import MODEL, Qrels, merge_qrels
 from weir.core.query_metadata import QueryWeights
@@ -24,13 +24,12 @@ from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, load, query_groups
-from weir.datasets.scoring_rules import ScoringRules, judged_by
+from weir.datasets.scoring_rules import ScoringRules, judged_by, labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from, run_from
 from weir.files.journal_labels import is_journal, read_judges, read_preferences
-from weir.files.label_files import label_texts, labels_from, parse_words, rater_name, read_labels, read_raters
-from weir.files.layouts import holds_collection
+from weir.files.label_files import labels_from, parse_words, rater_name, read_labels, read_raters
 from weir.files.paths import path_of
 from weir.files.query_files import read_weights
 from weir.files.write import write_qrels
@@ -102,7 +101,7 @@ def agree(
         raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
     pairs = tuple(agreement(labels, other, (name, beside)) for beside, other in rest)
     kind = AGREEMENTS_BY_QUERY if by_query else AGREEMENTS
-    return ResultSet(kind, pairs, tuple(_other_texts_of_raters(first, *others)))
+    return ResultSet(kind, pairs, tuple(text_notes(first, *others)))
 
 
 @checked
@@ -208,7 +207,7 @@ def holes(
     parsed = parse_measure(str(measure))
     study = hole_study(systems, judgments, people, by_model, parsed, rel)
     told = ranked_notes(_joined(systems, judgments), (parsed,))
-    texts = chain.from_iterable(_other_texts(labels, scoring.dataset) for labels in (human, model))
+    texts = text_notes(scoring.dataset, human, model)
     notes = [*scoring.notes, *scoring.dangling_notes(judgments, people, by_model), *texts, *told]
     for labels in (one for one in (people, by_model) if one is not None):
         strange = int((judgments.queries.codes(labels.queries.strings) < 0)[labels.query_of_row()].sum())
@@ -264,54 +263,6 @@ def _labels_by_name(sources: Sequence[object], words: Sequence[str] = ()) -> dic
     return dict(zip(distinct_names(short, long), labels, strict=True))
 
 
-def _other_texts_of_raters(first: object, *others: object) -> Iterator[Note]:
-    given = labels_given(first)
-    if given is not first and (dataset := judged_by(first)[1]) is not None:
-        for other in others:
-            yield from _other_texts(other, _dataset(dataset))
-        return
-    known = label_texts(given)
-
-    def of_query(name: str) -> str:
-        return known.queries.get(name, "")
-
-    def of_document(name: str) -> str:
-        return known.documents.get(name, "")
-
-    for one in others:
-        texts = label_texts(labels_given(one))
-        yield from other_texts_note("query", texts.queries, of_query, str(one), str(first))
-        yield from other_texts_note("document", texts.documents, of_document, str(one), str(first))
-
-
-def _other_texts(labels: object, known: Dataset | Subject | None) -> Iterator[Note]:
-    texts = label_texts(labels_given(labels))
-    if known is None or not (texts.queries or texts.documents):
-        return
-    if isinstance(known, Subject):
-        corpus, queries = known.corpus, known.queries
-    else:
-        corpus = None if known.layout.documents is None else known.corpus
-        queries = None if known.layout.queries is None else known.all_queries
-
-    def of_query(name: str) -> str:
-        return queries[name] if queries is not None and name in queries else ""
-
-    def of_document(name: str) -> str:
-        return " ".join(corpus[name].values()) if corpus is not None and name in corpus else ""
-
-    yield from other_texts_note("query", texts.queries, of_query, str(labels), known.name)
-    yield from other_texts_note("document", texts.documents, of_document, str(labels), known.name)
-
-
-def labels_given(labels: object) -> object:
-    """Return labels as `labels_from` takes them: a collection's judgments, or any other path."""
-    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
-    if folder is not None and folder.is_dir() and not holds_collection(folder):
-        return labels
-    return judged_by(labels)[0]
-
-
 @checked
 def estimate(
     human: object,
@@ -350,7 +301,7 @@ def estimate(
     notes = unanswered_notes(rankings, by_people, by_model, design)
     scores = {name: scores_of(joined, (parsed,)) for name, joined in _joined(rankings, by_model).items()}
     notes += deeper_notes(scores)
-    notes += chain.from_iterable(_other_texts(labels, rules.dataset) for labels in (human, model))
+    notes += text_notes(rules.dataset, human, model)
     return ResultSet(
         ESTIMATES, tuple(estimates), (*rules.notes, *rules.dangling_notes(by_people, by_model), *notes)
     )
@@ -510,7 +461,7 @@ def relabel(
         )
         notes += [note.about(subject.name) for note in told] if several else told
         strange &= together.queries.codes(new.queries.strings) < 0
-        notes += _other_texts(judged, subject)
+        notes += text_notes(subject, judged)
         if subject.corpus is not None:
             notes += dangling_notes(new, subject.corpus.ids, f"{subject.name}, judged anew")
         else:

@@ -443,21 +443,16 @@ def _unanswered(
     runs: Mapping[str, Run], human: Qrels, model: Qrels, design: SampleDesign
 ) -> dict[str, _Unanswered]:
     people = np.isin(np.arange(len(model)), model.queries.codes(human.queries.strings))
-    strata = np.zeros(len(model), np.int64)
-    if design.strata is not None:
-        strata = numbered_strata(design.strata, model.queries).astype(np.int64)
-    # Draws of unequal chances are not known of queries that were not drawn, and parts are of returned documents.
-    at_random = design.weights is None and not design.pairs
+    answered = {name: Judged.of(run, model).answered for name, run in runs.items()}
+    # A part of a query's documents can be judged where some system returned one.
+    drawable = (
+        np.logical_or.reduce(list(answered.values())) if design.pairs and runs else np.ones_like(people)
+    )
     found = {}
-    for name, run in runs.items():
-        missing = ~Judged.of(run, model).answered
-        judged = bool((people & missing).any())
-        chance = 1.0
-        for stratum in np.unique(strata[missing]).tolist():
-            here = strata == stratum
-            queries, drawn = int(here.sum()), int((people & here).sum())
-            chance *= math.comb(queries - int((missing & here).sum()), drawn) / math.comb(queries, drawn)
-        found[name] = _Unanswered(missing, judged, at_random and not judged and chance < 1 - LEVEL)
+    for name, own in answered.items():
+        judged = bool((people & ~own).any())
+        chance = design.chance_of_none(model.queries, people & drawable, ~own & drawable, drawable)
+        found[name] = _Unanswered(~own, judged, not judged and chance < 1 - LEVEL)
     return found
 
 

@@ -339,6 +339,31 @@ class SampleDesign:
         if (self.strata is not None) + (self.weights is not None) + self.pairs > 1:
             raise BadValue("queries were drawn by strata, by weights, or in parts (pairs): give one of them")
 
+    def chance_of_none(
+        self, queries: Ids, drawn: NDArray[np.bool_], part: NDArray[np.bool_], drawable: NDArray[np.bool_]
+    ) -> float:
+        """Return the probability that as many queries as were drawn hold none of a part.
+
+        Queries without a weight are taken to be as unlikely as the least likely drawn one.
+
+        drawn, part, drawable: bool[queries], the queries judged, those in question, and all that could be drawn.
+        """
+        if self.weights is not None:
+            codes = self.weights.queries.codes(queries.strings)
+            known = codes >= 0
+            weight = np.where(
+                known, self.weights.weight[codes], self.weights.weight[codes[known]].max(initial=1e-300)
+            )
+            every = float((1 / weight).sum()) if known.all() else len(queries) / float(weight[drawn].mean())
+            return float(np.prod(1 - np.minimum(1, drawn.sum() / weight[part] / every)))
+        strata = np.zeros(len(queries)) if self.strata is None else numbered_strata(self.strata, queries)
+        chance = 1.0
+        for stratum in np.unique(strata[part]).tolist():
+            here = drawable & (strata == stratum)
+            count, mine = int(here.sum()), int((drawn & here).sum())
+            chance *= math.comb(count - int((part & here).sum()), mine) / math.comb(count, mine)
+        return chance
+
     def __str__(self) -> str:
         if self.strata is not None:
             return f"drawn within {len(self.strata)} strata ({self.strata.name})"

@@ -11,12 +11,12 @@ from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import FolderPath, Systems, cells_of
 from weir.argument_types import checked
+from weir.datasets.scoring_rules import labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from
 from weir.files.paths import path_of
 from weir.measures.measure import parse_measure
-from weir.plugins.labels.api import labels_given
 from weir.plugins.labels.pools import SHEET, about_sheet, subject_of_pool
 from weir.plugins.llm.answers_report import TRACES, USES, model_uses, query_traces
 from weir.plugins.llm.chat import ChatModel, default_model
@@ -85,7 +85,7 @@ def judge(
     )
     judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), limits)
     people_labels = None if people is None else qrels_from(labels_given(people))
-    about, pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
+    about, known, pairs = _pairs(targets, collection, people_labels, judged, (k, limit))
     rule: DecisionRule | None = None
     if until_decided:
         if judged or limit is not None or about is None or len(about.runs) < 2:
@@ -96,7 +96,9 @@ def judge(
         depth = about_sheet(_sheet(path_of(targets[0]))).get("k") or k  # of a pool its own
         measure, subject = parse_measure(f"nDCG@{depth}"), about
         rule = lambda labels, left: decision_of(subject, labels, left, measure, margin)  # noqa: E731  named for its type
-    return ResultSet(JUDGE_REPORTS, (judge_pairs(pairs, judge, path_of(out), progress, rule),))
+    given = _sheet(path_of(targets[0]))
+    told = text_notes(known or given, given if given.is_file() else None, people)
+    return ResultSet(JUDGE_REPORTS, (judge_pairs(pairs, judge, path_of(out), progress, rule),), tuple(told))
 
 
 def _pairs(
@@ -105,7 +107,8 @@ def _pairs(
     people: Qrels | None,
     judged: bool,
     ranks: tuple[int, int | None],
-) -> tuple[Subject | None, JudgingPairs]:
+) -> tuple[Subject | None, Subject | None, JudgingPairs]:
+    """Return (systems to decide among, texts' collection, pairs to judge)."""
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
@@ -116,9 +119,9 @@ def _pairs(
         pairs = pairs_of_sheet(path, about, judged, limit)
         subject = subject_of_pool(_sheet(path)) if about_sheet(_sheet(path)).get("targets") else None
     else:
-        subject = _only(subjects_of(targets, places_of(collection)))
+        subject = about = _only(subjects_of(targets, places_of(collection)))
         pairs = pairs_of_subject(subject, judged, k, limit)
-    return subject, pairs if people is None else replace(pairs, people=people)
+    return subject, about or subject, pairs if people is None else replace(pairs, people=people)
 
 
 def _sheet(target: Path) -> Path:

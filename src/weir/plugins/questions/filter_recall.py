@@ -20,7 +20,7 @@ from weir.core.rounding import between, count, counted, figure, percent, score
 from weir.core.strings import Float32, Float64, Int64
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
-from weir.measures.measure import parse_measure
+from weir.measures.measure import direction, no_direction_note, parse_measure
 from weir.registry import check_whole
 from weir.stats.resampling import mean_bounds, or_nan
 
@@ -60,6 +60,8 @@ class FilterRules:
         check_whole("k", self.k)
         check_whole("seed", self.seed, 0)
         object.__setattr__(self, "measure", str(parse_measure(self.measure)))
+        if not direction(self.measure):
+            raise BadValue(f"{no_direction_note([self.measure])[0]}; take a measure of quality")
         for name, least in (("selectivity", 1), ("overfetch", 1), ("effort", 0)):
             values = tuple(getattr(self, name))
             object.__setattr__(self, name, values)
@@ -246,7 +248,8 @@ def _filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
             lost = f"{score(usual.lost)} {between(usual.lost_low, usual.lost_high)}" if usual.judged else "-"
             lines.append(
                 [
-                    usual.filter, f"{count(usual.permitted)}, {percent(usual.selectivity)}", percent(usual.correlation),
+                    usual.filter + _of_some(usual.queries, one.queries),
+                    f"{count(usual.permitted)}, {percent(usual.selectivity)}", percent(usual.correlation),
                     usual.applied, recall, count(usual.short), lost, _compared(usual), _times(usual),
                     *(("usual", "") if reached is usual else again),
                 ]
@@ -261,6 +264,11 @@ def _filter_tables(studies: Sequence[FilterStudy]) -> tuple[Table, ...]:
 
 
 FILTER_STUDIES = ResultKind("filters", FilterStudy, _filter_tables, parts="searches")
+
+
+def _of_some(queries: int, every: int) -> str:
+    """Return the number of queries in a group, "" for all."""
+    return "" if queries == every else f", {counted(queries, 'query', 'queries')}"
 
 
 def _compared(one: FilteredSearch) -> str:

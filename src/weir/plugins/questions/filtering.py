@@ -22,6 +22,7 @@ from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
 from weir.files.paths import path_of
 from weir.measures.evaluate import score_run
+from weir.measures.measure import direction
 from weir.plugins.questions.filter_recall import (
     EFFORTS,
     FILTER_STUDIES,
@@ -38,6 +39,7 @@ from weir.plugins.questions.filter_recall import (
     recall_of,
 )
 from weir.plugins.questions.system_stages import MemoryShelf
+from weir.stats.score_rows import shallow_notes
 from weir.systems.composite import adapted_to, rankings, renumbered
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.encoded import with_text
@@ -287,6 +289,7 @@ def _studied(
                 tally.milliseconds[setting].append(ms)
     searches = _searches(dataset, queries.ids, tallies, asker, rules)
     remarks = [f"exact: all vectors of {exact} compared in double, of equal scores any counts"]
+    remarks += [note.text for note in shallow_notes(k, [rules.measure])]
     remarks += [] if asker.during else [f"{system} is asked without filters, which are applied after it"]
     return FilterStudy(
         dataset.name, str(system), len(corpus), len(queries), k, rules.target, rules.measure, rules.seed, str(exact),
@@ -329,8 +332,14 @@ def _groups(
             elif kind == KINDS[0]:
                 yield (UNFILTERED, at), first_of(order, share)
     yield from (((text, 0), mask) for text, mask in fixed.items())
-    permitted = None if queries.metadata is None else queries.metadata.fitting()
-    if permitted is not None:
+    metadata = queries.metadata
+    permitted = None if metadata is None else metadata.fitting()
+    if (
+        permitted is not None
+        and metadata is not None
+        and metadata.filter is not None
+        and metadata.filter[number]
+    ):
         mask = permitted.allow(np.full(len(scores), number), np.arange(len(scores)))
         yield ("own", max(0, sum(mask.mean() <= share for share in rules.selectivity) - 1)), mask
 
@@ -368,4 +377,4 @@ def _lost(dataset: Dataset, ids: Ids, tally: _Tally, rules: FilterRules) -> Floa
         order = np.concatenate([-np.arange(length, dtype=np.float64) for length in lengths])
         run = Run.from_columns(ids, dataset.corpus.ids, query.astype(np.int32), doc, order, Named("found"))
         values.append(score_run(left, run, rules.measure).values[0])
-    return np.array([values[0] - of for of in values[1:]])
+    return direction(rules.measure) * np.array([values[0] - of for of in values[1:]])

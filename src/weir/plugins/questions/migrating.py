@@ -18,12 +18,11 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.subject import Subject
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
-from weir.datasets.scoring_rules import ScoringRules
+from weir.datasets.scoring_rules import ScoringRules, labels_given
 from weir.files.frames import run_from
 from weir.files.label_files import labels_from
 from weir.files.paths import path_of
 from weir.measures.evaluate import distinct_names
-from weir.plugins.labels.api import labels_given
 from weir.plugins.labels.pools import JudgingPool, write_pool
 from weir.plugins.questions.migration import (
     MIGRATIONS,
