@@ -1,4 +1,4 @@
-"""Scores of a ranking in Python; modules that few evaluations need are imported where they are used."""
+"""Score a ranking."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _scores_of_any(
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments with a model's labels added if they agree well enough with people's.
+    """Return judgments with a model's labels added, if these agree well enough with people's.
 
     least: the agreement needed, such as "binary kappa 0.4".
 
@@ -160,7 +160,8 @@ def _judged(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form that `evaluate` takes, by intent if a measure needs it.
+    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs
+    intents.
 
     Raises BadValue for another form, FormatError for a bad file.
     """
@@ -170,7 +171,7 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return conventions given as a value, as text or as {name: word}.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}.
 
     Raises UnknownName for an unknown name or word, BadValue for other text.
     """
