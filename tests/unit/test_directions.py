@@ -31,6 +31,16 @@ def scored(values, name="Hole@10"):
     return Scores((name,), queries, np.array([values], float), np.ones(len(values), bool))
 
 
+@pytest.mark.parametrize(("name", "said"), [("Hole@10", True), ("nDCG@10", False), ("Judged@10", False)])
+def test_a_star_on_the_least_says_that_less_is_better(name, said):
+    rows = [
+        row
+        for system, values in (("a", [0.2] * 8), ("b", [0.4] * 8))
+        for row in result_rows(scored(values, name), "mine", system)
+    ]
+    assert (f"by {name} less is better" in long_table(rows).notes) == said
+
+
 def test_every_measure_says_which_way_it_goes():
     others = [name for name in MEASURES.names() if MEASURES.get(name).better != "more"]
     less = [*LESS, "Leak", "Stale", "Superseded"]  # the last three need rules of documents

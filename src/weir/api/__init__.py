@@ -1,4 +1,4 @@
-"""The public API of `import weir`; its functions take paths, dicts, frames or Weir's values."""
+"""Public API of `import weir`; its functions take paths, dicts, frames or Weir's values."""
 
 from weir.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Audits in Python: findings, what to judge next, and every system before and after new judgments."""
+"""Audit collections and results, and make smaller collections and query sets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections as a tuple, from one or several names, paths, "NAME=PATH" texts or datasets."""
+    """Return collections as a tuple, from one or several names, paths or datasets, or {name: path}; () for
+    None.
+
+    {name: path} becomes texts "NAME=PATH".
+    """
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -48,7 +52,7 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the one collection of run files, None without any; raises BadValue for several."""
+    """Return the one collection given, or None; raises BadValue for several."""
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")
@@ -63,11 +67,11 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Return the benchmark collections most like this one, and scores averaged with likeness as weight.
+    """Return the benchmark collections most like this one, and scores averaged with the likeness as weight.
 
     dataset: a collection by name or path.
-    others: collections whose texts are read; by default all of the catalogue with published lengths and
-        many scores.
+    others: collections whose texts are read; by default all of the catalogue with published lengths and many
+        scores.
     task: the collection's task, as weir list datasets names tasks.
     measure: a measure such as nDCG@10.
     results: a results folder whose scores are shown beside the average.
@@ -86,8 +90,8 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return the findings of checks on collections, judgments and runs, with their effects on scores, most
-    severe first.
+    """Return findings of checks on collections, judgments and runs, most severe first, with effects on
+    scores.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
     only: only these checks, by default all that can run.
@@ -106,11 +110,13 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write a collection's judgments with copies of judged documents added; return (number added, number before).
+    """Write a collection's judgments with copies of judged documents added; return (number added, number
+    before).
 
     targets: one collection, or judgments.
+    out: the file to write.
 
-    Raises BadValue for several collections.
+    A copy gets the grade of the judged document. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
@@ -120,12 +126,12 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write a few queries that represent all, as a file of query groups; return their number.
+    """Write queries that represent all, as a file of query groups; return their number (at most 30).
 
     targets: one collection with runs, as `audits` takes them.
     out: the file to write.
 
-    Raises BadValue for several collections.
+    Raises BadValue for several collections, and without runs.
     """
     queries = subsets.regression_queries(_one_subject(targets, collection))
     subsets.write_regression_queries(queries, path_of(out))

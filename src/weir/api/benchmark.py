@@ -1,4 +1,4 @@
-"""Systems run on collections and scored: `weir run` in Python."""
+"""Run systems on collections and score them, as `weir run` does."""
 
 from __future__ import annotations
 
@@ -49,10 +49,9 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """Scores of systems on datasets. `table["scifact", "bm25"]` has the scores of a system on a dataset, by
-    query.
+    """Scores of systems on datasets: `table["scifact", "bm25"]` has a system's scores on a dataset, by query.
 
-    Prints as `weir run` does. With a folder it can be passed wherever a results folder is taken.
+    With a folder it can be passed wherever a results folder is taken.
     """
 
     REMEDY: ClassVar[str] = (
@@ -69,7 +68,7 @@ class Benchmark:
     """Pairs of systems with the same rankings by construction, by dataset."""
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
-        """Return the scores of a system on a dataset; raises UnknownName."""
+        """Return the scores of a (dataset, system) pair, by name or value; raises UnknownName."""
         dataset, system = cell
         name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
         titled = {title: one for one, title in self.titles.items()}
@@ -98,7 +97,7 @@ class Benchmark:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Names that tables show for systems, {system: name}; only for systems with such a name."""
+        """{system: name that tables show}; only for systems with such a name."""
         return {row.system: row.title for row in self.rows if row.title}
 
     @property
@@ -108,7 +107,7 @@ class Benchmark:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the datasets, in the order given; of groups the members."""
+        """Names of the datasets in the order given, with groups replaced by their members."""
         return tuple(dict.fromkeys(dataset for dataset, _ in self.scores))
 
     @checked
@@ -118,7 +117,7 @@ class Benchmark:
         measures: Measure | str | Iterable[Measure | str] = (),
         method: ComparisonMethod | str = "permutation",
     ) -> ResultSet[Comparison]:
-        """Return the comparison of the systems on each dataset and across datasets, as `weir.compare`.
+        """Return comparisons of the systems on each dataset and across datasets, as `weir.compare`.
 
         baseline: a system or its name.
 
@@ -152,7 +151,7 @@ class Benchmark:
         return ResultSet(FACTOR_STUDIES, tuple(studies), self.notes())
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts of the comparison; raises BadValue for fewer than two systems."""
+        """Return the charts of the comparison as values; raises BadValue for fewer than two systems."""
         return self.compare().charts()
 
     def plot(self) -> Figure:
@@ -162,7 +161,7 @@ class Benchmark:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values} of all rows, one row for each dataset, system and measure."""
+        """Return {column: values}, with a row for each dataset, system and measure."""
         return self.rows.columns()
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
@@ -174,12 +173,12 @@ class Benchmark:
 
     @named_arguments
     def to_latex(self) -> str:
-        """Return LaTeX tables for the booktabs package."""
+        """Return the tables as LaTeX for the booktabs package."""
         return self.rows.to_latex()
 
     @named_arguments
     def to_markdown(self) -> str:
-        """Return the tables of results as Markdown."""
+        """Return the tables as Markdown."""
         return self.rows.to_markdown()
 
     @named_arguments
@@ -331,9 +330,9 @@ def _dataset(collection: Any, number: int) -> str | Path | Dataset:  # noqa: ANN
 
 
 def uninstall(system: str) -> Iterator[str]:
-    """Remove the tables and indexes that systems made on a server, step by step; yield their names.
+    """Remove the tables and indexes that a system made on a server, yielding each name as it is removed.
 
-    Steps raise BadValue for a system that makes none and for malformed text, UnknownName for an unknown system.
+    Raises BadValue for a system that makes none and for malformed text, UnknownName for an unknown system.
     """
     installed = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
     if not installed:

@@ -1,4 +1,4 @@
-"""Charts of results: one function for each kind, and the figure that `.plot()` returns."""
+"""Draw charts of results, with one function for each kind."""
 
 from __future__ import annotations
 
@@ -82,11 +82,7 @@ NOTEBOOK_CSS = (
 
 
 def notebook_chart(chart: Chart, title: str) -> str:
-    """Return a titled chart as HTML for notebooks.
-
-    Drawings are images with their data: a notebook that is not trusted drops elements of SVG and style sheets, and
-    shows the light image in its own size and the dark one in none.
-    """
+    """Return a titled chart as HTML for notebooks, in light and dark colours."""
     heading = f'<p style="margin:16px 0 4px"><strong>{html_escaped(title)}</strong></p>'
     said = html_escaped(f"{chart.title}. {description(chart)}")
     drawn = (
@@ -120,12 +116,12 @@ class Figure:
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, and return the paths.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A chart
-        taller than a sheet of paper becomes several files.
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without the package
-        vl-convert-python, StoreError if a file cannot be written.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
+        chart taller than a sheet of paper becomes several files. Raises UnknownName for another ending or
+        width, MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file
+        cannot be written.
         """
         if width not in WIDTHS_PX:
             raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -148,12 +144,11 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart in the format of its ending.
+    """Write a chart as .svg or .pdf, by the ending of the path, else as PNG.
 
     width: "page" or "column".
 
-    Raises UnknownName for another ending or width, MissingExtra for .png or .pdf without vl-convert-python,
-    StoreError if the file cannot be written.
+    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError if the file cannot be written.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
@@ -171,9 +166,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
     """Return the charts of results of a kind, such as "compare".
 
-    items: the results.
-
-    Raises BadValue if the kind has none or there is nothing to draw.
+    Raises BadValue if the kind has no charts or there is nothing to draw.
     """
     if kind not in CHARTS:
         raise BadValue(
@@ -188,9 +181,9 @@ def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
 def system_numbers(
     names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
 ) -> SystemNumbers:
-    """Return the systems, each once, with the numbers of their colours and short names.
+    """Return the distinct systems with numbers for colours, and short names.
 
-    labels: chosen names.
+    labels: {system: chosen name}.
     """
     distinct = tuple(dict.fromkeys(names))
     return SystemNumbers(distinct, short_names(distinct, labels), baseline)
@@ -202,7 +195,7 @@ def system_numbers(
 
 @_charts_of("results")
 def row_charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
-    """Return a chart of means with intervals for each measure, with a panel for each dataset."""
+    """Return a chart of means with 95% intervals for each measure, with a panel for each dataset."""
     numbers, charts = system_numbers(row.system for row in rows), list[Chart]()
     for measure in dict.fromkeys(row.measure for row in rows):
         of_measure = {
@@ -257,7 +250,7 @@ PLOT_SCORES.register(_score_figure)
 
 @_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """Return charts of the means, then of differences to the baseline or of all pairs, for each measure."""
+    """Return for each measure charts of the means, and of differences to the baseline or of all pairs."""
     baseline = comparisons[0].baseline or ""
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
@@ -278,11 +271,11 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of the means of a comparison, best first, with a tick for the mean on each dataset.
+    """Return a chart of mean scores with intervals, best first, with a tick for the mean on each dataset.
 
     whole, parts: the comparison over all datasets, and on each.
 
-    With a baseline, the marks of systems that are better or worse are filled.
+    With a baseline, marks of systems that are better or worse are filled.
     """
 
     def filled(name: str) -> bool:
@@ -306,7 +299,8 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """Return a chart of each system's difference from the baseline on each dataset, filled if better or worse.
+    """Return a chart of each system's difference from the baseline on each dataset, filled if better or
+    worse.
 
     numbers: the systems' colours and short names.
     together: the same comparisons with simultaneous intervals.
@@ -364,9 +358,9 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of the queries that differ, each with the mark of the system that is better there.
+    """Return charts of queries on which two systems differ, with the mark of the better system.
 
-    Of more than MANY_QUERIES the largest differences are drawn, and the title says so.
+    More than MANY_QUERIES are cut to the largest differences.
     """
     drawn = []
     for one in differences:
@@ -391,7 +385,7 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
-    """Return charts of quality against the time of a query, and of the spread of query times, for each dataset."""
+    """Return charts of quality against query time, and of the spread of query times, for each dataset."""
     names = numbers or system_numbers(one.quality.system for one in costs)
     drawn: list[Chart] = []
     for dataset in dict.fromkeys(one.quality.dataset for one in costs):
@@ -440,11 +434,12 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the points of the Pareto front of small x and good y, left to right, as (number, True if separable
-    from the point before).
+    """Return the Pareto front of points with small x and good y, left to right.
 
-    separable: function of two point numbers that tells whether the points differ with certainty.
+    separable: function of two point numbers that tells if the points differ with certainty.
     way: 1 if more y is better, -1 if less is; 0 gives no front.
+
+    Each entry is (number of the point, True if it is separable from the entry before).
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
@@ -455,7 +450,7 @@ def front(
 
 @_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Return a chart of the mean words of a query and of a document for each collection; () if none are known."""
+    """Return a chart of mean words per query and per document for each collection; () if none are known."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -476,7 +471,7 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
 
 @_charts_of("factors")
 def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
-    """Return a chart of the effect of each level, with simultaneous intervals, for each study with effects."""
+    """Return a chart for each study with effects: each level's effect with a simultaneous interval."""
     return tuple(
         Intervals(
             f"Effects on {one.measure}, {one.dataset}",
@@ -534,5 +529,5 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of systems as columns, or as rows if there are more than MANY_SYSTEMS."""
+    """Return a heat map with systems as columns, turned to rows if there are more than MANY_SYSTEMS."""
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

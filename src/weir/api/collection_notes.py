@@ -1,4 +1,4 @@
-"""Notes on a collection that belong beside scores on it."""
+"""Write notes on a collection that belong beside scores on it."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def dataset_notes(
 ) -> list[Note]:
     """Return all notes on collections to print below scores.
 
+    measures: names of the measures shown.
     k: documents returned for each query at most.
     dropped: True if self-matches were left out, None if that is not known.
     """
@@ -46,7 +47,8 @@ def dataset_notes(
 
 
 def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> list[Note]:
-    """Return a note for each collection whose language the systems do not analyse, with the analyzer to use."""
+    """Return a note for each collection whose language the BM25 systems do not analyse, with the analyzer
+    to use."""
     from weir.systems.composite import parts_of
     from weir.systems.lexical.bm25 import BM25, BM25F
     from weir.systems.lexical.language import language_of_corpus
@@ -78,12 +80,11 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
-    """Return notes on properties of a collection that decide scores, such as queries that are documents or
-    cut-offs that are too large.
+    """Return notes on properties of a collection that decide scores, such as queries that are documents.
 
     dropped: True if self-matches are left out; by default as the collection says.
 
-    Returns nothing if documents, queries or judgments are missing.
+    [] if documents, queries or judgments are missing.
     """
     notes: list[Note] = []
     if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
@@ -105,7 +106,11 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return a note for each measure that is always 1, as its cut-off includes every document that may be ranked."""
+    """Return notes on measures that are 1 for any system, since their cut-off includes all documents that may
+    be ranked.
+
+    k: documents returned for each query at most; None for no limit.
+    """
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
         layout = dataset.layout
@@ -122,7 +127,8 @@ def construction_notes(
 
 
 def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return a note for each measure that is always 1, as its cut-off includes every document that may be ranked.
+    """Return notes on measures that are 1 for any system, since their cut-off includes all documents that may
+    be ranked.
 
     Only results whose collections are on this machine are examined.
     """
@@ -141,7 +147,8 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, count, "documents" or "candidates") for each measure whose cut-off includes all of them.
+    """Yield (measure, count, "documents" or "candidates") for each recall-like measure with a cut-off that
+    includes all.
 
     Yields nothing if a relevant document is not among them.
     """
@@ -167,7 +174,8 @@ def _all_relevant_ranked(dataset: Dataset) -> bool:
 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
-    """Return notes on candidates, exclusions and filters of the collection's queries."""
+    """Return notes on candidates, exclusions and filters of the collection's queries; [] without queries
+    or judgments."""
     if dataset.layout.queries is None or not dataset.layout.qrels:
         return []
     corpus = None if dataset.layout.documents is None else dataset.corpus
@@ -184,7 +192,6 @@ def restriction_notes(dataset: Dataset) -> list[Note]:
 
 
 def _barred(dataset: Dataset) -> Iterator[str]:
-    """Yield a sentence on relevant documents that no ranking may have."""
     queries, qrels = ScoringRules(dataset=dataset).queries, dataset.qrels
     metadata = None if queries is None else queries.metadata
     if (
@@ -241,5 +248,5 @@ def _unasked_notes(dataset: Dataset) -> list[Note]:
 
 
 def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:
-    """Return notes on fractional grades and on the origin of judgments."""
+    """Return notes on fractional grades and on the origin of a collection's judgments."""
     return [note.about(dataset.name) for note in grade_notes(dataset.qrels, map(parse_measure, measures))]

@@ -1,4 +1,4 @@
-"""Comparisons as tables: grids of means with marks, and pairs with their verdicts."""
+"""Show comparisons as tables: means with marks, and pairs with verdicts."""
 
 from __future__ import annotations
 

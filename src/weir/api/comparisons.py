@@ -1,4 +1,4 @@
-"""Comparisons of systems in Python: tests, differences by query, the gate, groups of queries."""
+"""Compare systems: tests, differences by query, the gate, groups of queries."""
 
 from __future__ import annotations
 
@@ -395,7 +395,8 @@ def diff(
     collection: Collection = None,
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
 ) -> ResultSet[QueryDifferences]:
-    """Return the queries that the second run wins and loses against the first: diff(qrels, first, second).
+    """Return the queries that the second run wins and loses most against the first: diff(qrels, first,
+    second).
 
     first, second, third: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both, or
         the folders of two results.
@@ -517,7 +518,8 @@ def _why_engine(
 def abstention(
     run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
 ) -> ResultSet[Abstention]:
-    """Return the gain of each measure from leaving out the least confident queries: a curve, and its nAUC.
+    """Return, for each measure, the mean as the least confident queries are left out, and the area gained
+    (nAUC).
 
     run: the ranking that was scored, as `evaluate` takes it.
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
@@ -689,8 +691,7 @@ def within_groups(scores: Scores, by: object) -> ResultSet[WithinGroups]:
 def p_mrr(
     qrels: object, run: object, changed: object = None, signs: tuple[str, str] = ("-og", "-changed")
 ) -> Scores:
-    """Return p-MRR of each pair of queries, -1..1: how far documents fall that a changed instruction makes
-    irrelevant.
+    """Return p-MRR per query, -1..1: how far documents fall that a changed instruction makes irrelevant.
 
     qrels, run: see `evaluate`; each pair has two queries, under the original and the changed instruction.
     changed: rankings under the changed instruction if they are another run.
@@ -712,7 +713,7 @@ def p_mrr_beside(
     collection: Places,
     measures: Measures = (),
 ) -> dict[str, Scores]:
-    """Return {system: p-MRR scores} of run files, to be compared.
+    """Return {system: p-MRR scores} of run files.
 
     paths: judgments, then run files.
     signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
@@ -772,8 +773,8 @@ def gate(
     A measure passes if the one-sided lower bound of candidate minus baseline is within the allowed drop,
     fails if its mean dropped by more and surely dropped, and is undecided otherwise. The result is true if
     nothing failed or is undecided. Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer
-    than two queries, sides of different judgments and noise that lacks a measure, UnknownName for another interval,
-    and the WeirErrors of reading.
+    than two queries, sides of different judgments and noise that lacks a measure, UnknownName for another
+    interval, and the WeirErrors of reading.
     """
     allowed = gate_rules(max_drop, confidence, interval)
     cases, notes = cases_to_gate(
@@ -803,7 +804,7 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return the rules of a gate.
+    """Return the validated rules of a gate: allowed drops, confidence, interval.
 
     Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
     """
@@ -825,11 +826,11 @@ def cases_to_gate(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> tuple[GateCases, list[Note]]:
-    """Return (scores of baseline and candidate that a gate tests, notes).
+    """Return (scores of baseline and candidate for each test of a gate, notes).
 
     given: the first three arguments of `gate`.
 
-    The other parameters as for `gate`; raises its errors too.
+    Other parameters as for `gate`; raises its errors.
     """
     first, second, third = given
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
@@ -881,7 +882,7 @@ def save_baseline(
     systems: Sequence[str] = (),
     fetch: bool = False,
 ) -> SystemScores:
-    """Write the scores of a system by query as a baseline to commit, and return them.
+    """Write a system's scores by query as a baseline file to commit, and return them.
 
     path: the file.
     results: judgments as `evaluate` takes them, or a results folder.
@@ -920,14 +921,16 @@ def _refuse_chosen(systems: Sequence[str], paths: Sequence[Path]) -> None:
 
 
 def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
-    """Return the notes on the scores of a baseline, which its file does not keep."""
+    """Return notes on a baseline's scores, for printing when it is saved; its file does not hold them."""
     scores = {name: one.scores for name, one in saved.datasets.items()}
     return (*map(Note, saved.remarks), *system_notes(scores))
 
 
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return (names of measures, {name: drop}) of texts such as "nDCG@10:0.01"; raises BadValue if a drop is
-    no number."""
+    """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
+
+    Raises BadValue if a drop is no number, UnknownName for an unknown measure.
+    """
     names, drops = list[str](), dict[str, float]()
     for text in texts:
         name, colon, drop = text.rpartition(":")
@@ -943,7 +946,7 @@ def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str
 
 
 def write_junit(gates: ResultSet[Gate], path: FolderPath) -> None:
-    """Write gates as a JUnit XML file."""
+    """Write gates as a JUnit XML file; raises StoreError if it cannot be written."""
     write_text(path_of(path), gate_junit(gates.items) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Scores of a ranking in Python; modules that few evaluations need are imported where they are used."""
+"""Score a ranking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
-from weir.datasets.scoring_rules import ScoringRules, judged_by, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
@@ -116,7 +116,10 @@ def _scores_of_any(
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
         remarks, queries = scoring.dangling_notes(judgments), scoring.queries
-    remarks += text_notes(scoring.dataset or qrels, qrels, None if labels is None else labels[0])
+    if scoring.dataset is not None or labels is not None:
+        from weir.datasets.label_texts import text_notes
+
+        remarks += text_notes(scoring.dataset or qrels, qrels, None if labels is None else labels[0])
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     scores = scored(used, partial(_judged, run, queries), measures, rules, gate)
@@ -124,7 +127,7 @@ def _scores_of_any(
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments with a model's labels added if they agree well enough with people's.
+    """Return judgments with a model's labels added, if these agree well enough with people's.
 
     least: the agreement needed, such as "binary kappa 0.4".
 
@@ -160,7 +163,8 @@ def _judged(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form that `evaluate` takes, by intent if a measure needs it.
+    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs
+    intents.
 
     Raises BadValue for another form, FormatError for a bad file.
     """
@@ -170,7 +174,7 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return conventions given as a value, as text or as {name: word}.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}.
 
     Raises UnknownName for an unknown name or word, BadValue for other text.
     """

@@ -1,4 +1,4 @@
-"""Rankings fused into one, and fusions fitted on judged queries."""
+"""Fuse rankings into one, and fit fusions on judged queries."""
 
 from __future__ import annotations
 
@@ -45,16 +45,15 @@ from weir.systems.fusion.methods import parse_fusion
 def fuse(
     runs: Iterable[object] | Mapping[str, object], method: Fusion | str = "rrf", k: int | None = None
 ) -> Run:
-    """Return rankings fused into one, such as fuse([a, b], "rrf(k=10)"), of all documents that any of them
-    returns.
+    """Return one ranking fused from several, of all documents that any returns: fuse([a, b], "rrf(k=10)").
 
     runs: two or more rankings, each as `evaluate` takes it, or {name: ranking}.
     method: a fusion method with its settings, see docs/fusion.md.
     k: documents kept for each query, by default all.
 
     Raises BadValue for fewer than two rankings and for rankings that share no query, UnknownName for an
-    unknown method or setting. Warns (RankingWarning) of a ranking that shares no document with the others, and if
-    `k` cuts and the method has a constant `k` that is not set.
+    unknown method or setting. Warns (RankingWarning) of a ranking that shares no document with the others,
+    and if `k` cuts and the method has a constant `k` that is not set.
     """
     ranked = [run_from(run) for run in all_rankings(_listed(runs))]
     fused_run = fusion.fuse(ranked, method, k)
@@ -95,7 +94,7 @@ def _listed(runs: Iterable[object] | Mapping[str, object]) -> tuple[object, ...]
 
 @dataclass(frozen=True)
 class Search:
-    """How the settings of a fusion are chosen on judged queries."""
+    """Settings of the search for a fusion's settings on judged queries."""
 
     measure: str = "nDCG@10"
     """The measure to maximise."""
@@ -111,7 +110,7 @@ class Search:
 
 @dataclass(frozen=True)
 class FusedFiles:
-    """The outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
+    """Outcome of `fuse_files`: the choice of settings as tables, notes and a warning."""
 
     tables: tuple[tuple[Table, ...], ...]
     """The chosen settings, and their scores on queries that did not choose them; empty without judgments."""
@@ -130,8 +129,7 @@ def fuse_files(
     conventions: Conventions | str | Mapping[str, Any] = DEFAULT,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> FusedFiles:
-    """Fuse run files, write the ranking, and return tables and notes. With judgments, settings are chosen on
-    the judged queries.
+    """Fuse run files, write the ranking, and return tables and notes on the choice of settings.
 
     output: the file, whose ending says the format.
     method: such as "rrf(k=10)". With judgments, settings that it does not name are chosen.

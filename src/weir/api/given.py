@@ -1,4 +1,4 @@
-"""Rankings as users give them: run files, results folders, values."""
+"""Read rankings as users give them: run files, results folders, values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.files.runs import RESULT_RECORD, RESULT_RUNS, read_run
 
 
 def is_results_folder(given: object) -> bool:
-    """Return True for a results folder, as `weir run` writes it."""
+    """Return True if the value is the path of a folder that `weir run` wrote."""
     with suppress(OSError, ValueError):  # no path at all, such as a text that is too long
         return (
             isinstance(given, (str, os.PathLike))
@@ -29,7 +29,7 @@ def is_results_folder(given: object) -> bool:
 
 
 def two_folders(first: object, second: object) -> str:
-    """Return a sentence on how to compare two results, given as folders."""
+    """Return a sentence, for an error, on how to compare two results folders."""
     first, second = Path(str(first)), Path(str(second))  # without the separator that completion leaves
     return (
         f"found two results folders, {first} and {second}: weir gate {first} {second} compares system by system; "
@@ -44,10 +44,10 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return the run files of paths: each file, and all run files of each results folder.
+    """Return run files: each given file, and all run files of each given results folder.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections or of another
-    than named.
+    Raises FormatError for a folder without results, BadValue for runs of several collections or not of
+    `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, given):
@@ -67,7 +67,7 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the run file that a path means.
+    """Return the run file at a path, which may be a folder with one result.
 
     Raises FormatError for a folder without results, BadValue for a folder with several, or of another
     collection.
@@ -87,9 +87,10 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking unchanged; for a path, the run file that it means.
+    """Return a ranking unchanged, or for a path its run file.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for several rankings.
+    Raises FormatError for a folder without results, BadValue for a folder with several, and for several
+    rankings.
     """
     if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
         raise BadValue(
@@ -104,9 +105,10 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings unchanged; for a path, the run file that it means.
+    """Return two rankings unchanged, or for paths their run files.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several.
+    Raises FormatError for a folder without results, BadValue for a folder with several, and for runs of two
+    collections.
     """
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
@@ -114,12 +116,14 @@ def two_rankings(first: object, second: object, collection: Collection = None) -
 
 
 def unnamed(count: int) -> list[str]:
-    """Return names for rankings without names: "first" and "second", or "system 1" and so on."""
+    """Return names for unnamed rankings: "first" and "second" for two, else "system 1" and so on."""
     return ["first", "second"] if count == 2 else [f"system {n}" for n in range(1, count + 1)]
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return the two rankings with which a function was called, as two arguments or as {name: ranking}.
+    """Return the two rankings passed to a function, as two arguments or as one {name: ranking} and None.
+
+    function: its name, for messages.
 
     Raises CallError if one is missing, BadValue for another number of names and for Scores with names.
     """
@@ -139,7 +143,7 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return rankings, with each path replaced by the run files that it means.
+    """Return the rankings as a list, with each path replaced by its run files.
 
     Raises FormatError for a folder without results, BadValue for runs of several collections.
     """
@@ -149,7 +153,7 @@ def all_rankings(given: Sequence[object], collection: Collection = None) -> list
 
 
 def run_from_given(given: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form, also from a results folder.
+    """Return a Run from a ranking in any form, also from a folder with one result.
 
     Raises FormatError or BadRanking for a bad ranking, BadValue for a folder with several.
     """

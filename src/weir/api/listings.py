@@ -1,4 +1,4 @@
-"""Lists of systems, encoders, measures and collections, and what this machine has installed."""
+"""List systems, encoders, measures and collections, and the contents of this installation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _listing(
 
 
 def first_sentence(about: str) -> str:
-    """Return the first sentence of a docstring, whole, as one line."""
+    """Return the first sentence of a docstring as one line."""
     paragraph = " ".join(about.partition("\n\n")[0].split())
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", paragraph, maxsplit=1)[0]
 
@@ -128,7 +128,7 @@ def _entry_cells(entry: tuple[str, str]) -> list[str]:
 
 
 def models() -> Listing:
-    """Return the encoders with known settings; any name on the Hugging Face hub and any folder works too."""
+    """Return the encoders with known settings; other names on the Hugging Face hub and folders work too."""
 
     lines = [["name", "kind", "million", "pooling", "similarity", "tokens", "prompts", "checkpoint"]]
     for card in cards():
@@ -152,8 +152,8 @@ def models() -> Listing:
 def model(
     name: str, dtype: str | None = None, engine: str | None = None, device: str = "auto", probe: bool = False
 ) -> Listing:
-    """Return the settings that decide an encoder's vectors, its prompts, and the engine that would run it on
-    this machine, with the reason.
+    """Return the settings that decide an encoder's vectors, and the engine that would run it here, with the
+    reason.
 
     name: a model, or a dense system.
     dtype: the lowest precision to compute in.
@@ -219,7 +219,8 @@ def _documents_per_second(loaded: Loaded, texts: list[str]) -> float | str:
 
 
 def measures(measure: str | None = None) -> Listing:
-    """Return the measures with settings and sources, or the named one; raises UnknownName for an unknown measure."""
+    """Return the measures with settings and sources, or only the named one; raises UnknownName for an
+    unknown measure."""
 
     names = MEASURES.names() if measure is None else [measure]
     if measure is not None and measure not in MEASURES:
@@ -256,14 +257,15 @@ def measures(measure: str | None = None) -> Listing:
 
 
 def checks() -> Listing:
-    """Return the checks of an audit, each with its purpose and its inputs."""
+    """Return the checks of an audit, each with its purpose and inputs."""
     known = [CHECKS.get(name) for name in CHECKS]
     records = [{"check": one.name, "needs": list(one.needs), "looks for": one.summary} for one in known]
     return _listing(records, [check_table()])
 
 
 def datasets() -> Listing:
-    """Return the collections of the catalogue and whether each is on this machine, then the groups."""
+    """Return the collections of the catalogue, with "here" true if on this machine, and the groups as
+    tables."""
 
     lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
     records = []
@@ -308,8 +310,8 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return one record of this installation: packages, engines, settings, memory bounds and caches; loads no
-    model."""
+    """Return one record of this installation: packages, engines, settings, memory bounds and caches; loads
+    no model."""
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -378,11 +380,10 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return the seconds that each kind took, and the folder of the
-    code.
+    """Compile kernels ahead of the first run; return the seconds per kind, and the folder of the code.
 
     kinds: such as "sparse search"; by default all.
-    watch: receives a line of text when each kind begins.
+    watch: receives a line of text when each kind is compiled.
 
     Raises UnknownName for an unknown kind.
     """

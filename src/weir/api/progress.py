@@ -1,4 +1,5 @@
-"""Progress: a line redrawn in a terminal, a bar in a notebook, plain lines elsewhere, all on standard error."""
+"""Show progress on standard error: a redrawn line in a terminal, a bar in a notebook, plain lines
+elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from weir.errors import printable
 
 
 def redraws() -> bool:
-    """Return True if progress is redrawn in place: in a terminal and in a notebook."""
+    """Return True if progress is redrawn in place, as in a terminal or notebook."""
     return sys.stderr.isatty() or _in_notebook()
 
 
@@ -22,8 +23,8 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """Shows progress on standard error; call it with (stage, done, total), in a `with` that clears the line
-    at its end.
+    """A progress display on standard error, called with (stage, done, total); a `with` block clears it at its
+    end.
 
     A line in a terminal or a bar in a notebook is redrawn; elsewhere a line is printed when a stage begins
     and every thirty seconds after.
@@ -44,7 +45,8 @@ class Progress:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show that `done` of `total` of a stage is done. A total of 0 prints the stage as a note on its own line."""
+        """Show that `done` of `total` of a stage is done; a total of 0 or None prints the stage on its own
+        line."""
         if not total:
             self.close()
             _put(printable(stage) + "\n")

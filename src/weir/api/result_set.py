@@ -1,4 +1,4 @@
-"""The results that API functions return: in order, printable, shown in notebooks, saved, turned into frames."""
+"""Hold the results of API functions, to print, show in notebooks, save, and turn into frames."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ KINDS: Registry[ResultKind[Any]] = Registry("result")
 
 @dataclass(frozen=True, repr=False)
 class ResultSet(Sequence[T], Generic[T]):
-    """Results of one kind, in order. They print like the output of their command.
+    """A sequence of results of one kind, which prints like the output of its command.
 
     Indexed by number, or by a measure if one result is of it. True if nothing failed or is undecided, as in
-    `assert weir.gate(...)`.
+    `assert weir.gate(...)`; for kinds that cannot fail, if there is any result.
     """
 
     kind: ResultKind[T]
@@ -61,8 +61,8 @@ class ResultSet(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, which: slice) -> ResultSet[T]: ...
     def __getitem__(self, which: object) -> T | ResultSet[T]:
-        """Return a result by number or measure, or several by a slice; raises UnknownName for a measure that
-        none has."""
+        """Return a result by number or measure, or several by a slice; raises UnknownName for a measure
+        that none has."""
         if isinstance(which, slice):
             return ResultSet(self.kind, self.items[which], self.remarks, self.left_out)
         if isinstance(which, int):
@@ -91,22 +91,22 @@ class ResultSet(Sequence[T], Generic[T]):
         return notebook_html(self.tables("html"), self.notes())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"weir": kind, "results": plain dicts, "notes": notes if there are any}, as `save` writes it."""
+        """Return {"weir": kind, "results": plain dicts}, and "notes" if there are any, as `save` writes
+        it."""
         values = {"weir": self.kind.name, "results": [json_value(one) for one in self.items]}
         return values | {"notes": [json_value(note) for note in self.notes()]} if self.notes() else values
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {field: values} of the plain fields, a value for each result or each of its parts (pair, effect,
-        query).
-        """
+        """Return {field: values} of plain fields, with a row for each result or each of its parts (pair,
+        effect, query)."""
         names, lines = self._fields(results.LEADING)
         columns = frames.columns_of(lines)
         return {name: columns[name] for name in names}
 
     def tables(self, form: str = "text", options: Mapping[str, object] | None = None) -> tuple[Table, ...]:
-        """Return the tables for a form: text, markdown, latex or html.
+        """Return the tables for a form: text, markdown, latex or html; () without results.
 
         options: settings of the tables of these results, such as {"long": True}.
         """
@@ -126,11 +126,12 @@ class ResultSet(Sequence[T], Generic[T]):
         )
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes that the command prints below the results; notes on left-out data come last."""
+        """Return the notes printed below the results; notes on left-out data come last."""
         return (*self.remarks, *self.left_out)
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return the charts; raises BadValue for a kind without charts, and if there is nothing to draw."""
+        """Return the charts as values; raises BadValue for a kind without charts, and if there is nothing
+        to draw."""
         from weir.api.charts import charts
 
         return charts(self.kind.name, self.items)
@@ -151,8 +152,8 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; notes are in latex alone, as
-        comments.
+        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes,
+        as comments.
 
         width, colour: the terminal's width and whether it has colours, for text.
         options: options of this kind's tables, such as {"long": True}.
@@ -169,12 +170,12 @@ class ResultSet(Sequence[T], Generic[T]):
 
     @named_arguments
     def to_latex(self) -> str:
-        """Return the tables of these results as LaTeX; `save("x.tex")` writes them."""
+        """Return the tables as LaTeX; `save("x.tex")` writes them."""
         return self.shown("latex")
 
     @named_arguments
     def to_markdown(self) -> str:
-        """Return the tables of these results as Markdown; `save("x.md")` writes them."""
+        """Return the tables as Markdown; `save("x.md")` writes them."""
         return self.shown("markdown")
 
     @named_arguments

@@ -1,4 +1,4 @@
-"""Results folders and collections: scores, verification, costs, and plans."""
+"""Read, verify and check results folders, plan runs, and count collections."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a row for every dataset, system and measure of a results folder, groups of datasets after their
+    """Return a mean score for every dataset, system and measure of a results folder, groups after their
     members.
 
     measures: only these measures, by default all.
@@ -134,7 +134,7 @@ def results_by_query(
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
     """Return ({(dataset, system): scores by query}, notes) of a results folder.
 
-    Other arguments and errors as for `results`.
+    Parameters and errors as for `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
@@ -174,11 +174,12 @@ def shown_rows(
     more: Iterable[Note] = (),
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    """Return (judged results whose scores are current, their means, notes on both).
+    """Return (judged results with current scores, their means with notes).
 
     measures: only these, in this order; by default all.
     more: notes to put last.
     titles: names to show for systems.
+
     Raises BadValue if all scores are outdated.
     """
     scored = [cell for cell in cells if cell.rows]  # nothing is shown of what nobody judged
@@ -261,7 +262,7 @@ def run_grid(
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the records of every stage (index, rankings, scores) of each result of a folder.
+    """Return the records of the stages (index, rankings, scores) that made each result of a folder.
 
     datasets, systems: only these, by default all.
 
@@ -279,8 +280,8 @@ def verify(
     progress: Callable[[str, int, int], None] | None = None,
     collection: Places = None,
 ) -> ResultSet[Verdict]:
-    """Return a verdict for each stage of a results folder, after checking every file and score; true if
-    all is sound.
+    """Return a verdict for each stage of a results folder, after checking every file and score; true if all
+    is sound.
 
     progress: receives (folder, number checked, number in all).
     fetch: download the collections that records name, by default the network is not used.
@@ -299,7 +300,7 @@ def verify(
 
 @checked
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
-    """Return the cost of each system of a results folder and its quality by a measure.
+    """Return each system's time, memory and disk use in a results folder, with its quality by a measure.
 
     measure: the quality shown, such as nDCG@10; by default the first.
 
@@ -320,7 +321,12 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 def cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
-    """Return the chosen results of a results folder, and notes on results that are damaged or without scores."""
+    """Return (chosen results of a results folder, notes on results that are damaged or without scores).
+
+    systems, datasets: only these; None or () for all.
+
+    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     finished, lacking = finished_and_lacking(path_of(folder), datasets)
     cells = chosen_cells(finished, datasets, [str(system) for system in several])
@@ -331,14 +337,14 @@ def cells_of(
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> ResultSet[PublishedScore]:
-    """Return the published scores of a collection, a model or a measure, by default all; where there is
-    none, a note says so.
+    """Return the published scores of a collection, a model or a measure, by default all; with a note if there
+    are none.
 
     dataset: a name or reference, or the path of a collection, which is known by its judgments.
     model: the whole name, or words that only its name has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without
-    a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
+    without a collection.
     """
     scores = experiment.published.published(dataset, model, measure)
     asked = ", ".join(str(one) for one in (model, measure, dataset) if one)
@@ -357,7 +363,7 @@ def reproduce(
     systems: Sequence[str] = (),
     datasets: Sequence[str] = (),
 ) -> ResultSet[PublishedCheck]:
-    """Return the results of a folder compared with the published scores that their systems should reproduce.
+    """Return comparisons of a folder's results with the published scores that their systems should reproduce.
 
     model: compare the only system with this published model, such as "baseline bm25s".
     tolerance: number of decimals to compare, if more are printed.
@@ -365,8 +371,8 @@ def reproduce(
     systems: only these systems; by default all.
     datasets: only these datasets; by default all. A group means its members.
 
-    Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems, FormatError
-    for a folder without results.
+    Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems,
+    FormatError for a folder without results.
     """
     return ResultSet(
         experiment.reproduce.CHECKS,
@@ -377,7 +383,8 @@ def reproduce(
 def reproduction_page(
     folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
 ) -> None:
-    """Write a page of the checks of a results folder: two commands for each result, and their outcome.
+    """Write a page on how well a results folder reproduces published scores, with two commands for each
+    result.
 
     checks: result of `reproduce`, called with the same `model`.
     page: HTML if its name ends in .html, else Markdown.
@@ -395,7 +402,8 @@ def results_beside(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> ResultSet[BesideScore]:
-    """Return the means of a results folder with the published scores on the same collections, splits and measures.
+    """Return the means of a results folder beside published scores on the same collections, splits and
+    measures.
 
     published: a publisher, such as "MTEB" or "BEIR paper", words in names of published models, or a file or
         folder of MTEB's results ("mteb/SciFact.json", "./mteb").
@@ -446,7 +454,7 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return the scores of BIRCO's own program for run files, beside Weir's.
+    """Return scores of run files as BIRCO's own program prints them, beside Weir's.
 
     Raises FormatError and other errors of reading if no file is left.
     """
@@ -466,7 +474,7 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """Return the scores of BIRCO's own program for the results of a folder, beside Weir's.
+    """Return scores of a folder's results as BIRCO's own program prints them, beside Weir's.
 
     datasets, systems: only these, by default all.
     collection: present paths of collections, by name.
@@ -521,7 +529,8 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the stages (indexes, rankings) that `benchmark` would compute on each collection, each once.
+    """Return the steps (indexes, rankings) that `benchmark` would compute on each collection, shared steps
+    once.
 
     Raises UnknownName or BadValue for an invalid system.
     """
@@ -549,8 +558,8 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True for a file that contains only judgments and is no collection (a zip, a TOML file or a
-    golden set)."""
+    """Return True if a file has only judgments, False for a collection (also a zip, TOML file or golden
+    set)."""
     path = path_of(name)
     if (
         catalogue_name(name)

@@ -1,4 +1,4 @@
-"""Rows of results as tables: a line for each dataset and system, or a grid of datasets and systems for each measure."""
+"""Show mean scores as tables: a line for each, or a grid of datasets and systems for each measure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.core.short_names import short_names, systems_called
 from weir.core.tables import SIGNS, Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures.measure import best_of
+from weir.measures.measure import best_of, less_note
 from weir.stats.score_rows import BEST, JUDGED, label_notes, long_table, shows_judged
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return {system: label}.
+    """Return {system: label} for labels that a user chose; {} for none.
 
     given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
     names: names of all systems.
@@ -91,13 +91,13 @@ class GridTable:
     """True if the last of `datasets` is a mean over the others."""
 
     def legend(self) -> tuple[str, ...]:
-        """Return a line for each system with a short name."""
+        """Return a line "label: name" for each system with a short name."""
         pairs = zip(self.labels, self.systems, strict=True)
         return tuple(f"{label}: {name}" for label, name in pairs if label != name)
 
     def marked(self) -> Table:
-        """Return the table with its marks, without notes: a row for each system, on a narrow terminal for
-        each dataset."""
+        """Return the table with marks, without notes; it turns to a row for each dataset on a narrow
+        terminal."""
         pairs, tables = zip(self.labels, self.systems, strict=True), list[Table]()
         systems = [f"{label} (baseline)" if name == self.baseline else label for label, name in pairs]
         for corner, names, header, cells in (
@@ -177,6 +177,7 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
         cells = tuple(zip(*columns, strict=True))
         there = [cell for row in cells for cell in row if cell is not None]
         key = marks_key(there, own, dict(zip(systems, short, strict=True)))
+        key += less_note([measure]) if any(cell.best for cell in there) else []
         notes = (*key, *too_few_notes(own), *label_notes(rows))
         averaged = len(units) > 1 or last in [group.name for group in groups]
         tables.append(GridTable(measure, tuple(datasets), systems, short, cells, notes, averaged=averaged))
@@ -184,9 +185,9 @@ def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> 
 
 
 def grids_marked(grids: Sequence[GridTable], legend: bool = True) -> tuple[Table, ...]:
-    """Return several grids as tables; shared notes appear once, at the end.
+    """Return grids as tables with their notes once, at the end.
 
-    legend: add the full names of systems with short names, as a table of sentences that HTML folds.
+    legend: add a table of full names of systems with short names.
     """
     tables = [grid.marked() for grid in grids]
     if tables:
@@ -203,7 +204,7 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return a grid of datasets and systems for each measure, or a line for each mean.
+    """Return mean scores as one grid of datasets and systems for each measure, or as a line for each mean.
 
     compared: function that makes the comparisons from which a grid takes its letters.
     long: return lines; so does a single system, dataset or group.
@@ -236,7 +237,7 @@ ROWS = ResultKind(
 def marks_key(
     there: Sequence[GridCell], compared: Sequence[Comparison], labels: Mapping[str, str]
 ) -> list[str]:
-    """Return the sentences that explain the marks of a grid's cells."""
+    """Return sentences that explain the marks in a grid: best, letters, better or worse."""
     key = [BEST] if any(cell.best for cell in there) else []
     if compared:
         first = compared[0]

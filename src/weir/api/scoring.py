@@ -1,4 +1,4 @@
-"""Scores of run files by the same judgments, as `weir eval` shows them."""
+"""Score run files with the same judgments, as `weir eval` shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.api.given import run_paths
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, labels_of
 from weir.core.scores import GroupedScores, Note, Row, Scores
-from weir.datasets.scoring_rules import ScoringRules, judged_by, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
 from weir.files.runs import judgments_name, read_run
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileScores:
-    """The scores of run files by the same judgments."""
+    """Scores of run files by the same judgments."""
 
     dataset: str
     """Name of the judgments."""
@@ -49,7 +49,7 @@ class FileScores:
     """What a run is called where it is shown, by name."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a row for each run and measure, with `by` for each group of queries.
+        """Return a mean for each run and measure, with `by` for each group of queries.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for groups that cannot be read.
         """
@@ -64,8 +64,11 @@ class FileScores:
         return ResultSet(ROWS, tuple(rows), (*notes, *self.notes), self.left_out)
 
     def within(self, by: object) -> ResultSet[WithinGroups]:
-        """Return each measure within groups of queries, averaged, for each run; raises BadValue if no query
-        has a group."""
+        """Return mean, worst, best and spread of each measure within groups of queries, averaged, for each
+        run.
+
+        Raises BadValue if no query has a group.
+        """
         from weir.stats.paired_sets import WITHIN_GROUPS, within_groups
 
         several = [
@@ -78,7 +81,7 @@ class FileScores:
 
         confidence: "max", "std" or "diff1", as for `weir.stats.threshold.abstention`.
 
-        Steps raise UnknownName for another confidence.
+        Raises UnknownName for another confidence.
         """
         from weir.stats.threshold import ABSTENTIONS, abstention
 
@@ -87,7 +90,7 @@ class FileScores:
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(cells that name a run, its scores by query)].
+        """Return [(names for a run, its scores by query)], p-MRR last.
 
         form: "csv" names dataset and run; any other the run, if there are several.
         """
@@ -99,7 +102,7 @@ class FileScores:
 
     @property
     def label_notes(self) -> tuple[Note, ...]:
-        """Notes on the use of a model's labels, which tables show already."""
+        """Notes on the use of a model's labels."""
         uses = (scores.labels for scores in self.scores.values())
         return tuple(dict.fromkeys(Note(f"labels: {use.sentence}") for use in uses if use is not None))
 
@@ -120,13 +123,13 @@ def score_files(
     signs: str | None = None,
     titles: Sequence[str] = (),
 ) -> FileScores:
-    """Return the scores of run files, which may also be results folders.
+    """Return the scores of run files or results folders by the same judgments.
 
     signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".
 
-    Other arguments as for `evaluate`. A file that cannot be scored is left out. Raises the WeirErrors
-    of reading and scoring if none is left.
+    Other parameters as for `evaluate`. A file that cannot be scored is left out with a note. Raises the
+    WeirErrors of reading and scoring if none is left.
     """
     requested, wanted = measures_of(measures), conventions_of(conventions)
     given, about = judged_by(qrels, collection)
@@ -149,13 +152,16 @@ def score_files(
         notes += restriction_notes(rules.dataset)
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
-    notes += text_notes(rules.dataset or given, given, labels)
+    if rules.dataset is not None or labels is not None:
+        from weir.datasets.label_texts import text_notes
+
+        notes += text_notes(rules.dataset or given, given, labels)
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
     return FileScores(judgments_name(qrels), files, scores, by_pair, rules, tuple(notes), left_out, called)
 
 
 def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: ScoringRules) -> dict[str, Scores]:
-    """Return p-MRR of run files by name.
+    """Return {run name: p-MRR scores} of run files.
 
     signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
 
@@ -176,10 +182,10 @@ def p_mrr_of_files(qrels: object, runs: Sequence[Path], signs: str, rules: Scori
 def values_text(
     placed: Iterable[tuple[tuple[str, ...], Scores]], form: str | None, cell: Callable[[str], str] = str
 ) -> str:
-    """Return the values of each query as csv, json or tab-separated lines.
+    """Return the scores of each query as csv, json or tab-separated lines.
 
     form: "csv" or "json", any other for tab-separated lines.
-    placed: (cells that name dataset or system, scores) of each result.
+    placed: (names for dataset or system, scores) of each result.
     cell: escapes a text of a tab-separated line.
     """
     if form == "csv":

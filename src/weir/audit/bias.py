@@ -264,8 +264,7 @@ def topics(subject: Subject) -> QueryGroups:
     """Return clusters of the judged queries by topic, labelled with their heaviest words.
 
     Spherical k-means of an encoder's vectors, else of tf-idf; words of only one query are ignored. No
-    clusters if no
-    word is shared.
+    clusters if no word is shared.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))

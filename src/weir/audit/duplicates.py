@@ -211,10 +211,10 @@ def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
     """Return (groups of documents with nearly the same title and text, leaders, number of comparisons left
     out).
 
-    leaders: int64[n], the first row of each document's group, its own row without a group. Members share
-    at least 80% (Jaccard) of their three-word sequences with the leader. Comparisons are left out only if
-    many
-    texts are partly alike. Raises MissingExtra without the `run` extra, BadValue if memory does not suffice.
+    leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
+        least 80% (Jaccard) of their three-word sequences with the leader. Comparisons are left out only if
+        many texts are partly alike. Raises MissingExtra without the `run` extra, BadValue if memory does not
+        suffice.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

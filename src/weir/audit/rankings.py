@@ -89,8 +89,8 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 def places_in(first: Run, second: Run) -> Int64:
     """Return the rank in `first` of each of the first ten documents of `second`, int64[queries, 10].
 
-    0 for a document beyond rank 100 of `first`, -1 past the end of a ranking. Rows are the queries
-    that both runs answer, in the order of `second`.
+    0 for a document beyond rank 100 of `first`, -1 past the end of a ranking. Rows are the queries that both
+    runs answer, in the order of `second`.
     """
     candidates, top = first.top(CANDIDATES), second.top(FIRST_RANKS)
     query = candidates.queries.codes(top.queries.strings).astype(np.int64)

@@ -125,8 +125,7 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
     ascending.
 
     Judged queries come with all their judged documents, then BM25's first results and random documents.
-    Raises
-    BadValue if the collection has no more documents than that, or if no query's judged documents fit.
+    Raises BadValue if the collection has no more documents than that, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):

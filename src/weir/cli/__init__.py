@@ -1,4 +1,4 @@
-"""The command line: one module per command, imported only when that command is called."""
+"""Run the command line; each command's module is imported only when it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["entry", "main"]
 
 
 def entry() -> None:
-    """Run the command `weir`, as its console script does."""
+    """Run the command `weir` and end the process with its exit code."""
     # Idle threads of OpenBLAS spin for 2**26 cycles before they sleep, a fifth of the work of a short command.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
     sys.exit(main())

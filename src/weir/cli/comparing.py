@@ -1,4 +1,4 @@
-"""Commands that compare systems, and explain and gate differences."""
+"""Compare systems, and explain and gate differences."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def compare_command(
 
     PATHS: judgments and two or more runs; or a table of values by query, as weir eval --per-query --csv
     writes it; or a results folder, whose systems are compared on each dataset and across datasets. A
-    difference is the second system minus the first: the later given minus the earlier, or each minus the
-    baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
-    the smallest difference that the queries could have shown. Of three or more runs, one that cannot be
-    scored is named and left out; the exit code is 2 then. Tables are sorted by value; systems that share a
-    letter cannot be told apart. With --by, the macro mean over the groups and each group follow, and the
-    share of false verdicts on groups is held at 1 minus the level. Several datasets make a grid for each
-    measure, followed by the comparison across them; --long shows the comparison on each dataset.
+    difference is the later system minus the earlier, or each minus the baseline. Each verdict is better,
+    worse or not separable, with the smallest difference that the queries could have shown. Of three or more
+    runs, one that cannot be scored is named and left out; the exit code is 2 then. Tables are sorted by
+    value; systems that share a letter cannot be told apart. With --by, the macro mean over the groups and
+    each group follow, and the share of false verdicts on groups is held at 1 minus the level. Several
+    datasets make a grid for each measure, followed by the comparison across them; --long shows the comparison
+    on each dataset.
 
     With --factors the systems are a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes.
     Each level of a factor is compared with the others, averaged over the other factors, and every pair of
@@ -106,10 +106,10 @@ def compare_command(
 def diff_command(paths: tuple[str, ...], given: Given, conventions: Given, form: str | None) -> int:
     """List queries won and lost.
 
-    Compares one run with another: judgments and two runs, or two folders such as
-    results/scifact/bm25-fa19b4d424; differences are the second minus the first. Each of the largest
-    differences names the relevant documents whose ranks changed most. Texts are shown if the collection is
-    given or, for folders, on this machine; nothing is downloaded.
+    Compares judgments and two runs, or two folders such as results/scifact/bm25-fa19b4d424; differences are
+    the second minus the first. Each of the largest differences names the relevant documents whose ranks
+    changed most. Texts are shown if the collection is given or, for folders, on this machine; nothing is
+    downloaded.
     """
     if not 2 <= len(paths) <= 3:
         raise BadValue(
@@ -125,15 +125,14 @@ def diff_command(paths: tuple[str, ...], given: Given, conventions: Given, form:
 def why_command(results: tuple[str, ...], given: Given, form: str | None) -> int:
     """Explain a difference.
 
-    Lists the settings that can be the reason why two numbers differ. RESULTS: two folders such as
-    results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system should
-    reproduce, or with the named one; or judgments and two run files; or, with --collection, two systems. At
-    least one of two systems is an index of Elasticsearch, OpenSearch or Solr, which is asked for its
-    analyzers and terms, its scores, and other searches; the other may be bm25(...). The gap is the second
-    minus the first. Settings that differ come in the order of their likely effect. Results are scored again
-    by other rules if
-    possible: tie rule, self-matches, unanswered queries, depth, and for a published number cut-off, capped
-    recall, relevance level and gains. Nothing is downloaded.
+    Lists the settings that can be the reason why two numbers differ, in the order of their likely effect.
+    RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published
+    model that its system should reproduce, or with the named one; or judgments and two run files; or, with
+    --collection, two systems, of which at least one is an index of Elasticsearch, OpenSearch or Solr, which
+    is asked for its analyzers and terms, its scores, and other searches; the other may be bm25(...). The gap
+    is the second minus the first. Results are scored again by other rules if possible: tie rule,
+    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance
+    level and gains. Nothing is downloaded.
     """
     return present(api.comparisons.why(*results, **given), form)
 

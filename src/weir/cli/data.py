@@ -1,4 +1,4 @@
-"""The commands of `weir data`."""
+"""Fetch, convert, describe and sample collections (`weir data`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Settings that a function or dataclass declares, read from its source without importing it.
-
-Importing the modules of measures or systems would make a command's help slow.
-"""
+"""Read the settings that a function or dataclass declares from its source, without the slow import of its
+module."""
 
 from __future__ import annotations
 
@@ -30,10 +28,9 @@ class Setting:
 
 @cache
 def settings_of(path: str) -> dict[str, Setting]:
-    """Return {name: Setting} of a function's documented parameters or a dataclass's fields, without importing
-    it.
+    """Return {name: Setting} for the documented parameters of a function, or the fields of a dataclass.
 
-    path: the full name, such as "weir.api.comparisons.power".
+    path: the full name, such as "weir.api.comparisons.power"; its module is not imported.
     """
     module, _, name = path.rpartition(".")
     start = (

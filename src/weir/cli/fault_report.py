@@ -1,4 +1,4 @@
-"""The report of an unexpected error: a short file for Weir's maintainers, without a user's secrets."""
+"""Report an unexpected error in a short file for Weir's maintainers, without a user's secrets."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ was typed, and what looks like a key are left out.
 
 
 def write_report(error: BaseException, command: str, arguments: Sequence[str], known: Container[str]) -> Path:
-    """Write the report of an error and return its path. Only the newest REPORTS are kept.
+    """Write a report of an unexpected error, and return its path; only the newest REPORTS are kept.
 
     command: the command's name, such as "data fetch".
     arguments: the command's arguments. Names of known options are written, all else is masked.
+
     Raises StoreError if it cannot be written, BadValue for settings that cannot be read.
     """
     from importlib.metadata import version  # reading the installed metadata takes 20 ms

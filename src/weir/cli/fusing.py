@@ -1,4 +1,4 @@
-"""The command that fuses rankings."""
+"""Fuse rankings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `weir list`, and `weir doctor`."""
+"""List systems, models, measures and datasets, and show what is installed."""
 
 from __future__ import annotations
 

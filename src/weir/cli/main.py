@@ -1,4 +1,4 @@
-"""The command `weir`: finds a command's module, runs it, and prints every expected error as one line."""
+"""Find a command's module, run it, and print every expected error as one line."""
 
 from __future__ import annotations
 
@@ -105,15 +105,14 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 
 
 def plugin_commands() -> dict[str, EntryPoint]:
-    """Return the entry points in the group `weir.commands` by their full names, without importing them."""
+    """Return {command name: entry point} of plug-ins in the group `weir.commands`; none is imported."""
     from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms
 
     return {point.name: point for point in entry_points(group="weir.commands")}
 
 
 def other_commands(group: str = "") -> dict[str, str]:
-    """Return the words that plug-ins add to a group of commands, or to the top level for "", each with a
-    sentence.
+    """Return {word: sentence} for the commands that plug-ins add to a group, or to the top level for "".
 
     A plug-in's command in a new group adds the group.
     """
@@ -144,7 +143,7 @@ def _sentence(module: str, function: str) -> str:
 
 
 def all_commands() -> dict[str, str]:
-    """Return {name: sentence} of every installed command, plug-ins' last."""
+    """Return {name: first sentence of its help} of every installed command, plug-ins' last."""
     groups = {path.rpartition(" ")[0] for path in plugin_commands()}
     words = {group: other_commands(group) for group in groups}
     return COMMANDS | {
@@ -181,7 +180,7 @@ EXTENSIBLE = frozenset({"audit"})
 
 
 def load_command(name: str) -> click.Command:
-    """Return the command of a name such as "data fetch", after importing its module.
+    """Return the click command of a name such as "data fetch", importing its module.
 
     Raises UnknownName for an unknown command, PluginError for a plug-in's command that cannot be loaded.
     """
@@ -481,7 +480,7 @@ def _usage_fault(error: click.UsageError, context: click.Context, arguments: lis
 
 
 def corrected(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
-    """Return the call with missing option names put before its values; "" if no option of the command fits."""
+    """Return the typed call with missing option names put before stray values; "" if no option fits."""
     from weir.cli.options import option_of
 
     named = [p.name for p in context.command.params if isinstance(p, click.Argument)]
@@ -511,7 +510,7 @@ _EXAMPLES = {
 
 
 def example(context: click.Context) -> str:
-    """Return a call of a command with the arguments and options that it requires."""
+    """Return an example call of a command, with the arguments and options that it requires."""
     command = context.command
     required = [p for p in command.params if isinstance(p, click.Option) and p.required]
     pieces = [_EXAMPLES.get(p, p) for p in command.collect_usage_pieces(context) if p in _EXAMPLES]

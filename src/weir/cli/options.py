@@ -1,4 +1,4 @@
-"""Options of commands, most of them derived from the functions that take their values, and shell completion."""
+"""Derive options of commands from the functions that take their values; complete names in the shell."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ FOLDER = _Given(_folder)
 
 
 def measure_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of a measure's name that begin with `begun`, with common cut-offs after @."""
+    """Return completions of a begun measure name, with common cut-offs after @."""
     if "@" in begun:
         return _items((begun.partition("@")[0] + cut for cut in CUTS), begun)
     names = []
@@ -94,12 +94,12 @@ def measure_names(context: Context, parameter: Parameter, begun: str) -> list[Co
 
 
 def system_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions of a system's name that begins with `begun`."""
+    """Return completions of a begun system name."""
     return _items(weir.systems.SYSTEMS, begun)
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Return completions among collections, groups of the catalogue, references and folders."""
+    """Return completions of a begun name of a collection, group or reference, else of a folder."""
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
     catalogue = datasets.catalogue
@@ -135,8 +135,7 @@ SPELLED: dict[str, dict[str, Any]] = {
 def options(
     path: str, names: str, into: str = "given", before: str = "", **exceptions: dict[str, Any]
 ) -> Callable[[F], F]:
-    """Return a decorator that adds an option for each of these parameters, and passes their values to the
-    command.
+    """Return a decorator that adds an option to a command for each of these parameters.
 
     path: the function or dataclass that declares them, such as "weir.api.comparisons.power".
     names: names of its parameters or fields, in the order of the help.
@@ -187,7 +186,8 @@ def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
 
 
 def forms(*names: str) -> Callable[[F], F]:
-    """Return a decorator that adds an option for each output format, such as --json; the command gets `form`."""
+    """Return a decorator that adds an option for each output format, such as --json; the command gets its
+    name as `form`."""
 
     def decorated(command: F) -> F:
         for name in reversed(names):
@@ -207,8 +207,7 @@ _FORMS = {
 
 
 def table_options(command: F) -> F:
-    """Return the command with the options --json, --csv, --latex, --markdown and --html (argument `form`), --long
-    and --explain added."""
+    """Return the command with options for all output formats (argument `form`), --long and --explain."""
     command = click.option("--explain", is_flag=True, help="Say how the intervals were made, as pages do.")(
         command
     )
@@ -218,16 +217,17 @@ def table_options(command: F) -> F:
 
 
 def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
-    """Raise BadValue for options that are used where another one leaves them without effect.
+    """Raise BadValue, naming `option`, if other options are used that it leaves without effect.
 
-    others: {option: whether it is used}.
+    others: {option: True if it is used}.
     """
     if used := [name for name, is_used in others.items() if is_used]:
         raise BadValue(f"{option} has lines of its own; leave out {' and '.join(used)}")
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the option that a word would fit: -d, -s or -m for a name, -o for a new path; "" if none fits."""
+    """Return the option that a stray word fits: -d, -s or -m for a name, -o for a new path; "" if none
+    fits."""
 
     def is_measure() -> bool:
         with suppress(WeirError):

@@ -1,4 +1,4 @@
-"""Commands that run systems and read results folders."""
+"""Run systems, and read results folders."""
 
 from __future__ import annotations
 

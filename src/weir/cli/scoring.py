@@ -1,4 +1,4 @@
-"""The command that scores rankings."""
+"""Score rankings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `weir study`."""
+"""Choose score thresholds (`weir study`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output of commands: its width, its colours, and the escaping of control characters.
+"""Print the output of commands, with its width, colours, and control characters escaped.
 
 Everything that a command prints passes through this module. Control characters and marks that reorder text
 come from data and are escaped: in a terminal always, in a pipe or a file unless raw data is asked for. Files
@@ -105,16 +105,16 @@ def show_raw() -> None:
 
 
 def give_output_to_file() -> None:
-    """Reserve standard output for a file that is written there (`-o -`). Tables then go to standard error."""
+    """Reserve standard output for a file that is written there (`-o -`); tables then go to standard error."""
     if isinstance(sys.stdout, _Shown):
         sys.stdout.of_file = True
 
 
 def as_options(message: str, command: click.Command | None = None) -> str:
-    """Return a message with its parameters written as options of a command, by default the running one.
+    """Return a message with parameter names in backquotes written as options: "`by='stem:-'`" becomes "--by
+    stem:-".
 
-    Messages name a parameter in backquotes, as Python passes it: "`by='stem:-'`" becomes "--by stem:-". A
-    parameter that the command lacks is left unchanged.
+    command: by default the running one. A parameter that it lacks is left unchanged.
     """
     context = click.get_current_context(silent=True)
     taken = command.params if command is not None else [] if context is None else context.command.params
@@ -138,7 +138,8 @@ def as_options(message: str, command: click.Command | None = None) -> str:
 
 
 def as_cell(text: str) -> str:
-    """Return a text as a value between tabs: tabs and line ends are replaced unless raw data was asked for."""
+    """Return a text as a value between tabs, with tabs and line ends replaced unless raw data was asked
+    for."""
     out = sys.stdout
     return text if isinstance(out, _Shown) and out.raw else printable(text)
 
@@ -154,7 +155,10 @@ def _shows_colours() -> bool:
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text unless it is empty; a `styled` text keeps its colours in a terminal."""
+    """Print a text unless it is empty.
+
+    styled: keep its colours in a terminal.
+    """
     out = sys.stdout
     if not text:
         return
@@ -217,13 +221,13 @@ def show_tables(shown: Sequence[Table]) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error, escaped."""
+    """Print a line on standard error, escaped, with parameters written as options."""
     print(printable(as_options(line)), file=sys.stderr)
 
 
 @contextmanager
 def warnings_shown() -> Iterator[list[str]]:
-    """Within the block, show warnings and collect their texts in the yielded list."""
+    """Within the block, show warnings, and collect their texts in the yielded list."""
     shown, show_warning = list[str](), warnings.showwarning
 
     def keep(message: Warning | str, *place: Any, **more: Any) -> None:  # noqa: ANN401  as Python calls it
@@ -238,6 +242,9 @@ def warnings_shown() -> Iterator[list[str]]:
 
 
 def say_notes(notes: Iterable[Note], details: bool = False) -> None:
-    """Print the notes on standard error, equal ones once; with `details`, each with its explanation."""
+    """Print the notes on standard error, equal ones once.
+
+    details: print each note's explanation.
+    """
     for note in dict.fromkeys(notes):
         say(note.with_details if details else str(note))

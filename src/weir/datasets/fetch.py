@@ -80,8 +80,7 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     progress: called with (bytes so far, total bytes or None).
 
     Collections on this machine are kept, but a reference with a newer commit is downloaded again. If an
-    archive
-    is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
+    archive is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
     DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
     """
     if is_reference(name):

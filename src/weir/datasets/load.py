@@ -357,9 +357,9 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     downloaded.
 
     name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
-    reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
+        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
     split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
-    catalogue's, `test`, or the only one.
+        catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
 
     Warns (LossWarning) if rows were left out when the collection was imported. Raises UnknownName for neither
@@ -505,8 +505,8 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
     """Return the groups of queries that `by` describes.
 
     by: "prefix:_" (the id up to the first _), "stem:-" (up to the last -), the path of a file of queries and
-    groups, a column of the collection, {query: label} or such a Series of pandas, or the groups
-    themselves.
+        groups, a column of the collection, {query: label} or such a Series of pandas, or the groups
+        themselves.
     queries: ids to group.
     dataset: the collection whose columns may be named.
 

@@ -55,7 +55,7 @@ def materialize(
     layout.
 
     name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
-    hub.
+        hub.
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 

@@ -1,4 +1,4 @@
-"""Compilation of kernels by numba to machine code that runs without numba."""
+"""Compile kernels by numba to machine code that runs without numba."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 # strides. An adapter in LLVM IR takes the numpy array, checks its type and passes these on; it reads numpy's public
 # struct PyArrayObject_fields.
 def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
-    """Return numba's dispatcher of a function that only compiled code calls, without wrappers for Python."""
+    """Return numba's dispatcher of a function that only compiled code calls."""
     return numba.njit(
         nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
     )(function)
@@ -50,7 +50,7 @@ def compiled(
     arguments: tuple[Any, ...],
     array_class: str,
 ) -> tuple[str, str, tuple[str, ...], tuple[bytes, ...]]:
-    """Return the machine code of a kernel for arguments of these types, as the fields of `weir.kernels.jit.Code`.
+    """Return a kernel's machine code for arguments of these types, as the fields of `weir.kernels.jit.Code`.
 
     array_class: symbol for the address of numpy's class of arrays.
     """
@@ -85,10 +85,6 @@ def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
 
 
 def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...], class_symbol: str) -> Any:  # noqa: ANN401  numba's objects are untyped
-    """Return the IR of entry(out, arguments ...).
-
-    out: int64[9], receives the results and last the status; -1 for arguments of other types.
-    """
     module = ir.Module(name="adapter")
     module.triple = binding.get_process_triple()
     array_class_at = ir.GlobalVariable(module, I64, class_symbol)

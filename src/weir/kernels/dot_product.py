@@ -1,4 +1,4 @@
-"""Compiled exact search by dot product: packed vectors, bounds of tiles, top-k."""
+"""Search vectors exactly by dot product: bounds from packed vectors select candidates, doubles decide."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 class DocumentBlock(NamedTuple):
-    """The vectors of documents that are read together."""
+    """Vectors of documents that are searched together."""
 
     rows: Float32
     """float32[n, d]."""
@@ -91,7 +91,7 @@ ROUND = np.float32(12582912.0)
 
 @jit
 def all_finite(rows: Float32) -> bool:
-    """Return whether every number of float32[n, d] is finite."""
+    """Return True if no number of float32[n, d] is NaN or infinite."""
     n, d = rows.shape
     for i in range(n):
         bits = rows[i].view(np.int32)
@@ -105,7 +105,7 @@ def all_finite(rows: Float32) -> bool:
 
 @jit
 def norms(rows: Float32, out: Float64) -> None:
-    """Write the Euclidean norm of each row to `out`, float64[n], computed in double."""
+    """Write the Euclidean length of each row of float32[n, d] to `out`, float64[n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
@@ -114,7 +114,6 @@ def norms(rows: Float32, out: Float64) -> None:
 
 @jit
 def _share(length: float) -> float:
-    """Return 1 / length; NaN if a float cannot hold it, so that the row is scored exactly."""
     if length == 0:
         return np.float32(0)
     return np.float32(1 / length) if 1e-30 < length < 1e30 else np.float32(np.nan)
@@ -122,7 +121,7 @@ def _share(length: float) -> float:
 
 @jit
 def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, panels: Panels) -> None:
-    """Fill panels first..stop-1 with rows as bytes: u + 128, with scale * u near row / length - centre."""
+    """Write rows as bytes to panels first..stop-1: u + 128, with scale * u near row / length - centre."""
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -172,7 +171,7 @@ def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, pan
 
 @jit
 def pack_floats(block: DocumentBlock, first: int, stop: int, panels: Panels) -> None:
-    """Fill panels first..stop-1 with rows as floats, divided by their lengths if given."""
+    """Write rows as floats to panels first..stop-1, divided by their lengths if given."""
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -215,10 +214,6 @@ def _rescore(
     pairs: Int64, count: int, block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
-    """Score candidates exactly, and keep the pairs above the floors of their queries.
-
-    pairs: (query << 32) | row of the block.
-    """
     rows, length, rank = block
     queries, query_length = asked
     keys, filled, floor, bar = best
@@ -261,10 +256,13 @@ def scan(
     eight: bool, block: DocumentBlock, panels: Panels, asked: QueryVectors, query_rows: PackedQueries,
     first: int, stop: int, k: int, best: BestKeys,
 ) -> int:  # fmt: skip
-    """Search a block of documents for queries first..stop-1. Return the number of pairs scored exactly.
+    """Add a block's best documents for queries first..stop-1 to `best`; return the number of pairs scored
+    exactly.
 
+    eight: panels and queries are bytes, not floats.
     first: a multiple of ROWS.
-    panels: the packed block, a row of bytes each.
+    panels: the packed block.
+    k: number of documents wanted per query.
     """
     words, lane, most = panels
     packed, facts, gauge = query_rows
@@ -314,8 +312,8 @@ def scan(
 
 @jit
 def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) -> None:
-    """Search a block of documents with every pair scored exactly, for so few queries that reading documents
-    takes most time."""
+    """Add a block's best documents for each query to `best`, scoring every pair exactly; fast for few
+    queries."""
     n, count = len(block.rows), 0
     spare, counts = np.empty(best.keys.shape[1], np.int64), np.empty(2048, np.int64)
     pairs = np.empty(n * len(asked.rows), np.int64)
@@ -328,7 +326,7 @@ def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) 
 
 @jit
 def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
-    """Write the dot product of each row of float32[n, d] with float32[d] to `out`, float32[n]."""
+    """Write the dot product of each row of float32[n, d] with query float32[d] to `out`, float32[n]."""
     rows_at, query_at = rows.ctypes.data, query.ctypes.data
     for i in range(len(rows)):
         total = dot64(rows_at + i * rows.strides[0], query_at, len(query))
@@ -337,10 +335,10 @@ def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
 
 @jit
 def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
-    """Write the top k of each query, sorted: ranks int32[Q, k] and scores float32[Q, k].
+    """Write the top k of each query, best first, to rank int32[Q, k] and score float32[Q, k].
 
     keys: int64[Q, room], packed scores and documents, reordered.
-    filled: int64[Q], number of results of each query.
+    filled: int64[Q], number of keys, lowered to k; entries beyond it are not written.
     """
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)

@@ -1,6 +1,6 @@
-"""Compilation of kernels, once for each machine; kernels run without the interpreter lock.
+"""Compile kernels once for each machine; they run without Python's global lock.
 
-Arithmetic is IEEE and never reordered: scores must not depend on the machine.
+Arithmetic is IEEE and never reordered, so scores do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Return a function of arrays that is compiled, or loaded, at its first call."""
+    """Return the function as a kernel, compiled or loaded at its first call."""
     return cast(F, Kernel(function))
 
 
 def check_available() -> None:
-    """Raise MissingExtra without the `run` extra, BadValue if NUMBA_DISABLE_JIT forbids compiled code."""
+    """Raise MissingExtra without numba (the `run` extra), BadValue if NUMBA_DISABLE_JIT forbids compiled
+    code."""
     if not installed():
         raise MissingExtra("numba", "run")
     if _forbidden():
@@ -48,7 +49,7 @@ def check_available() -> None:
 
 
 def available() -> bool:
-    """Return True if the kernels' compiler is installed and NUMBA_DISABLE_JIT does not forbid it."""
+    """Return True if numba is installed and NUMBA_DISABLE_JIT does not forbid compiled code."""
     return installed() and not _forbidden()
 
 
@@ -58,7 +59,7 @@ def _forbidden() -> bool:
 
 @functools.cache
 def installed() -> bool:
-    """Return whether numba and llvmlite are installed, without importing them."""
+    """Return True if numba and llvmlite are installed; neither is imported."""
     try:
         return all(find_spec(name) is not None for name in ("numba", "llvmlite"))
     except (ImportError, ValueError):
@@ -68,9 +69,9 @@ def installed() -> bool:
 class Kernel:
     """A function compiled for the types of its arguments, which other kernels may call.
 
-    Threads may call it in parallel. Arguments are arrays, used in place, int, float, bool, and named tuples of these.
-    A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack of memory or, under
-    NUMBA_BOUNDSCHECK=1, an index out of bounds.
+    Threads may call it in parallel. Arguments are arrays, used in place, int, float, bool, and named tuples
+    of these. A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack of
+    memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -96,7 +97,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401 - numba's
-        """The dispatcher by which numba compiles the function for new types."""
+        """numba's dispatcher, which compiles the function for new types."""
         from weir.kernels.compiler import dispatcher
 
         return dispatcher(self.py_func)
@@ -178,7 +179,7 @@ def spent() -> float:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, call `listener` with the name of each kernel that is compiled rather than loaded."""
+    """Within the block, call `listener` with the name of each kernel that is compiled, not loaded."""
     _listeners.append(listener)
     try:
         yield
@@ -217,7 +218,7 @@ class Code:
 
 @dataclass(frozen=True)
 class CodeCache:
-    """The cache file of a kernel's machine code for some argument types; the fields form its name."""
+    """Cache file of a kernel's machine code for some argument types; the fields form its name."""
 
     kernel: str
     sources: str
@@ -235,7 +236,7 @@ class CodeCache:
 
     @property
     def file_name(self) -> str:
-        """The name of the file that stores the machine code."""
+        """Name of the cache file."""
         return f"{self.kernel}-{self.target}-{self.sources}{ENDING}"
 
     def read(self) -> Code | None:
@@ -253,7 +254,7 @@ class CodeCache:
         return None
 
     def store(self, code: Code) -> None:
-        """Store code in the first cache folder that is writable; without any, each process compiles again."""
+        """Write code to the first writable cache folder; without any, each process compiles again."""
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
         body = json.dumps(head).encode() + b"\n" + b"".join(code.parts)
@@ -287,7 +288,7 @@ def cache_folders() -> tuple[Path, ...]:
 
 
 def is_compiled(module: str) -> bool:
-    """Return True if code of a kernel of this module is stored for the present source.
+    """Return True if machine code of any kernel in this module is stored for the present source.
 
     module: name below `weir.kernels`, such as "lines".
 
@@ -317,7 +318,8 @@ def _sources(path: Path) -> str:
 
 
 def source_files(path: Path) -> dict[Path, bytes]:
-    """Return {path: content} of a kernel's file, of its imports, direct or not, and of the compiler's modules."""
+    """Return {path: content} of a kernel's file, all kernel files that it imports, and the compiler's
+    files."""
     files: dict[Path, bytes] = {}
     waiting = [path, _source("jit"), _source("compiler")]
     while waiting:
@@ -367,10 +369,6 @@ GIVEN: dict[str, Any] = {
 
 
 def _runnable(code: Code) -> Callable[..., Any]:
-    """Return a function that runs the code, or returns NotImplemented for arguments of other types.
-
-    It raises RuntimeError for lack of memory or an index out of checked bounds.
-    """
     binding = _binding()
     memory = {name for name in code.outside if name.startswith(NRT)}
     if memory - {LAST_OWNER}:

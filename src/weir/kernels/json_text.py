@@ -1,4 +1,4 @@
-"""Compiled parsers of JSON: rankings, and lines of documents."""
+"""Parse JSON rankings and JSON lines of documents by compiled code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 def scan_object(
     buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
-    """Read whole queries of a JSON run into `rows`, from `at`, until there are more than `most` rows.
+    """Read whole queries of a JSON run, {query: {document: score}}, into `rows`, from `at`, until more than
+    `most` rows.
 
     Returns (rows, segments, scores left to the general parser, position, state). State: MORE, the next query
     starts at the position; ENDED, the object ended; FULL, no room for the query that starts there; ODD,
@@ -164,10 +165,6 @@ def _put(out: U8, to: int, character: int) -> int:
 
 @jit
 def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> tuple[int, int]:
-    """Write the string whose content starts at `at`, unescaped; return (end in the input, end in the output).
-
-    -1 for anything unusual.
-    """
     while True:
         step = 8
         while step == 8 and at < len(words):
@@ -232,10 +229,6 @@ def _empty_object(buf: U8, at: int) -> int:
 
 @jit
 def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> tuple[int, int]:
-    """Read `"key": value` from `at`; return (kind of the key, end position), -1 for anything unusual.
-
-    end: int64[3], ends of the columns; moved if the value belongs to one.
-    """
     at = _blanks(buf, at)
     if buf[at] != _QUOTE:
         return _OTHER, -1
@@ -258,7 +251,8 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
 
 @jit
 def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64, end: I64) -> int:
-    """Write the ids, titles and texts of JSON lines as columns. Return the number of documents.
+    """Write the ids, titles and texts of JSON lines as columns; return the number of documents, -1 for
+    unusual lines.
 
     buf: whole lines of valid UTF-8.
     out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
@@ -266,8 +260,7 @@ def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64,
     ptr: int64[3, lines + 1] with ptr[:, 0] = 0, receives the offsets.
     end: int64[3], scratch, zero at first.
 
-    -1 unless all lines are objects with a nonempty id, a text and perhaps a title. The general parser reads
-    these.
+    Usual lines are objects with a nonempty id, a text and perhaps a title.
     """
     required = 1 << _ID | 1 << _TEXT
     at = 0

@@ -1,4 +1,4 @@
-"""Compiled parsers of lines: fields to columns, rankings in order."""
+"""Parse lines of rankings by compiled code: fields to columns, rows in rank order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _0, _7, _8, _14, _32, _43, _61, _255 = (np.uint64(n) for n in (0, 7, 8, 14, 32, 
 
 
 class RowArrays(NamedTuple):
-    """Output of a scan; each array has room for one entry a line."""
+    """Rows read from lines; each array has room for one entry a line."""
 
     start: I64
     """Offset of each row's document identifier, with `length` and `hashes`."""
@@ -70,13 +70,16 @@ def _first(flags: np.uint64) -> Int:
 
 @jit
 def first_below(word: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first of eight bytes below a bound <= 128, given in all bytes; 8 for none."""
+    """Return the index, 0 to 7, of the first of a word's bytes below a bound; 8 for none.
+
+    bound: at most 128, repeated in all eight bytes.
+    """
     return _first((word - bound) & ~word & _HIGH)
 
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first of eight bytes equal to `one` or `other` or below a bound; 8 for none.
+    """Return the index of the first of a word's bytes equal to `one` or `other` or below a bound; 8 for none.
 
     one, other, bound: a byte, repeated eight times; the bound is at most 128.
     """
@@ -85,8 +88,7 @@ def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return True if a word of sixteen bytes (first, second) starts with the `size` bytes of another (head_1,
-    head_2)."""
+    """Return True if sixteen bytes (first, second) start with the first `size` bytes of (head_1, head_2)."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -94,7 +96,7 @@ def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: 
 
 @jit
 def equal_bytes(buf: U8, a: int, b: int, size: int) -> bool:
-    """Return whether `size` bytes at two positions are equal."""
+    """Return True if `size` bytes from positions a and b are equal."""
     k = 0
     while k < size and buf[a + k] == buf[b + k]:
         k += 1
@@ -122,7 +124,7 @@ def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
 
 @jit
 def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
-    """Return a 64-bit hash of up to sixteen bytes, given as two words; equal to `hash_bytes`."""
+    """Return a 64-bit hash of up to sixteen bytes, given as two words, equal to that of `hash_bytes`."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
         state = _mixed(state, second & _MASKS[length - 8])
@@ -132,8 +134,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
-    """Write a 64-bit hash of each text, words from start[i] on, equal to
-    `weir.core.strings.hash_strings`."""
+    """Write a 64-bit hash of each text to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
@@ -144,7 +145,6 @@ def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
 
 @jit
 def _quotient(mantissa: np.uint64, divisor: float) -> float:
-    """Return mantissa / divisor, a power of ten up to 1e22, correctly rounded; NaN if doubles cannot decide."""
     if mantissa <= np.uint64(1 << 53):
         return float(mantissa) / divisor
     # The division is repeated on its remainder (Dekker's exact products): the sum of two doubles is good to about 100
@@ -206,12 +206,6 @@ def _eight_digits(word: np.uint64, count: int) -> Int:
 
 @jit
 def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
-    """Return the value of a decimal `[-]1234567.12345678` with at most 7 and 8 digits around the point; NaN
-    for other text.
-
-    first, dot: first word and position of the decimal point.
-    whole, part: words that end with the two parts.
-    """
     minus = first & np.uint64(255) == _MINUS
     digits = dot - minus
     if dot == 8 or places < 0 or places > 8 or digits + places == 0:
@@ -227,8 +221,7 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, given as three words; NaN leaves it to the general
-    parser.
+    """Return the value of a decimal of up to 24 bytes, given as three words; NaN for any other text.
 
     ends: words that end before the point and at the end; see `dot_at`.
     """
@@ -271,10 +264,6 @@ TREC = LineShape(0, 7, 0, 2, 4)
 
 @jit
 def _columns(buf: U8, at: int, edge: I64) -> int:
-    """Write start and end of each column of the line at `at` to `edge`, in pairs, and the line end to edge[14].
-
-    Returns the number of columns, 7 for more than six, 0 for a blank line or a comment.
-    """
     columns, first = 0, True
     while buf[at] != 10:
         space = buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13)
@@ -322,8 +311,8 @@ def scan_lines(
 ) -> tuple[int, int, int, int, int, bool]:
     """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
 
-    Returns (rows, segments, scores left to the general parser, TREC lines with another end than the row before,
-    offset of the first bad line or -1, True if a quoted cell needs the general parser).
+    Returns (rows, segments, scores left to the general parser, TREC lines with another end than the row
+    before, offset of the first bad line or -1, True if a quoted cell needs the general parser).
 
     edge: int64[2 * cells + 1], scratch, zero at first.
     """
@@ -438,7 +427,7 @@ _29 = np.uint64(29)
 
 
 class IdTable(NamedTuple):
-    """A hash table of identifiers; without slots nothing is looked up."""
+    """A hash table of identifiers; without slots every look-up fails."""
 
     slots: I32
     """int32, open addressing; see build_slots."""
@@ -451,9 +440,9 @@ class IdTable(NamedTuple):
 
 @jit
 def build_slots(hashes: U64, slots: I32) -> None:
-    """Fill a hash table with the positions of hashes; it must be all -1, and have a power of two of slots.
+    """Write the positions of hashes into a hash table.
 
-    At least twice as many slots as hashes are needed.
+    slots: all -1; a power of two, at least twice as many as hashes.
     """
     mask = len(slots) - 1
     for i in range(len(hashes)):
@@ -537,10 +526,6 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 @jit
 def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, scratch: I32) -> int:
-    """Return the first row of a..b-1 whose document an earlier row has, or -1.
-
-    scratch: a power of two of at least 4 * (b - a).
-    """
     scratch[:] = -1
     mask = len(scratch) - 1
     for row in range(a, b):

@@ -1,6 +1,5 @@
-"""MinHash of word shingles, and groups of near-duplicates: candidates by bands, decided by the exact Jaccard
-index.
-"""
+"""Find near-duplicate texts by MinHash of word sequences: candidates by bands, decided by the exact
+Jaccard index."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
 
 @jit
 def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
-    """Write a key for each band of each text's MinHash signature; texts that share a key are candidates.
+    """Write a 64-bit key for each band of each text's MinHash signature; texts that share a key are
+    candidates.
 
     ptr, term: int64[n + 1] and int32, the terms of each text.
     width: terms of a shingle. A shorter text is one shingle.
@@ -116,15 +116,16 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Assign each text to an earlier near-duplicate, its leader, or to itself; return the number of
-    comparisons skipped.
+    """Write each text's leader, an earlier near-duplicate or itself; return the number of comparisons
+    skipped.
 
     ptr, count, shingle: see `shingle_sets`.
     bucket: int32[n, bands], -1 for a bucket of one text.
     room: int32[buckets], how many more leaders each bucket may have, counted down.
     leader: int64[n], filled.
-    A text is compared with the leaders in its buckets. It follows the most similar one, of equally similar
-    ones the first, if their Jaccard index is at least `least`.
+
+    A text follows the most similar leader in its buckets, of equals the first, with a Jaccard index of at
+    least `least`.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

@@ -1,4 +1,4 @@
-"""Instructions that numba lacks, as LLVM vector operations: tiles of products, exact dot products.
+"""Add vector instructions that numba lacks: tiles of products, exact dot products.
 
 Addresses are integers, as in `array.ctypes.data`.
 """
@@ -16,7 +16,7 @@ intrinsic = require("numba.extending", extra="run").intrinsic
 
 
 def features() -> set[str]:
-    """Return the instruction sets that numba reports to LLVM, also by NUMBA_CPU_FEATURES and NUMBA_ENABLE_AVX."""
+    """Return the processor's instruction sets that numba tells LLVM, such as "avx2"."""
     # Further ones of a processor named by NUMBA_CPU_NAME are ignored; LLVM uses them anyway.
     named = numba.config.CPU_FEATURES
     if named is None:
@@ -176,7 +176,7 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
 
 @intrinsic
 def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return for a tile of 8-bit products the rows with a score at or above their bar, as bits.
+    """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of 8-bit products.
 
     Score: (start + products) * unit * worth + added.
 
@@ -195,7 +195,7 @@ def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type:
 
 @intrinsic
 def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return for a tile of float products the rows with a score at or above their bar, as bits.
+    """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of float products.
 
     Score: products * unit * worth + added.
 
@@ -257,9 +257,9 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
 @intrinsic
 def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return the dot product of two float32 vectors in double, in a fixed order: the same bits everywhere.
+    """Return the dot product of two float32 vectors in double, with the same bits on every machine.
 
-    Products of floats are exact in double, so fused and separate operations agree.
+    left, right: addresses.
     """
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
@@ -271,7 +271,7 @@ def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa:
 
 @intrinsic
 def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return the dot product of two float32 vectors in float."""
+    """Return the dot product of two float32 vectors at two addresses, in float."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         tail, total = _dot(b, arguments, double=False)
@@ -282,7 +282,7 @@ def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa:
 
 @intrinsic
 def lowest_bit(context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
-    """Return the position of the lowest set bit, from 0; the value must not be 0."""
+    """Return the position of an integer's lowest set bit, from 0; undefined for 0."""
 
     def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
         return _call(b, "llvm.cttz.i64", I64, [arguments[0], ir.IntType(1)(1)])

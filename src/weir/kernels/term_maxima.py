@@ -1,4 +1,5 @@
-"""Compiled maxima of a vocabulary's logits over the tokens of texts: bounds by tiles, exact products for the rest."""
+"""Compute maxima of a vocabulary's logits over texts' tokens: bounds rule out most, exact products give
+the rest."""
 
 from __future__ import annotations
 
@@ -20,14 +21,15 @@ def raise_maxima(
     states: Float32, ptr: Int64, packed: NDArray[np.int8], facts: Float32, packed_ptr: Int64, first: int,
     stop: int, best: Float32,
 ) -> None:  # fmt: skip
-    """Raise the maxima of terms over each text's tokens, for the terms of panels first..stop-1.
+    """Raise each term's maximum logit over each text's tokens in `best`, for the terms of panels
+    first..stop-1.
 
-    A logit is a token's state times a term's weights, plus the term's bias. One that its bound keeps at or below the
-    maximum so far is not computed. A logit that is not a number stays.
+    A logit is a token's state times a term's weights, plus the term's bias; NaN replaces the maximum. Logits
+    that their bound keeps at or below the maximum so far are not computed.
 
     panels: uint32[panels, groups, WIDTH], the bytes of terms as `int8_tile` takes them, from `worth` on.
-    worth, bound: float32[panels, WIDTH], the unit of a term's bytes; its bias plus the largest error of a logit from
-        bytes, very small for padding.
+    worth, bound: float32[panels, WIDTH], the unit of a term's bytes; its bias plus the largest error of a
+        logit from bytes, very small for padding.
     weight, bias: float32[terms, d], float32[terms].
     states: float32[tokens, d]; text i has states[ptr[i]:ptr[i + 1]].
     packed, facts: int8[rows, 4 * groups] and float32[rows, 3] as `int8_tile` takes them; text i has rows

@@ -1,4 +1,4 @@
-"""Tokenisation of UTF-8 text and numbering of distinct words."""
+"""Split UTF-8 text into words and number the distinct ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,6 @@ def _beyond(left: int) -> np.uint64:
 
 @jit
 def _decode(data: Bytes, at: int, end: int) -> int:
-    """Return code point << 3 | byte count of the non-ASCII character at `at`; U+FFFD and one byte if malformed."""
     b = int(data[at])
     if 0xC2 <= b < 0xE0:
         if at + 1 < end and data[at + 1] & 0xC0 == 0x80:
@@ -134,12 +133,12 @@ def scan_words(
     out: Int32,
     out_ptr: Int64,
 ) -> int:
-    """Write the word numbers of the texts from `first` on to `out`, and return the first text that is not done.
+    """Write the word numbers of the texts from `first` on to `out`; return the first text that is not done.
 
     insert: number new words; otherwise they are -1.
     out_ptr: int64[texts + 1], the start of each text in `out`; extended from that of `first`.
 
-    A result below the number of texts asks for a larger table of words. Words found so far are kept.
+    A result below the number of texts asks for a larger table of words; call again with it.
     """
     # All in one loop: split into functions for plain words, others and the look-up, it took a fifth longer.
     data, data8, ptr = texts
@@ -304,7 +303,8 @@ def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
-    """Replace each number by to[number], and remove DROPPED numbers, in place."""
+    """Replace each number by to[number] in place, removing numbers that become DROPPED and shortening
+    `ptr`."""
     m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:

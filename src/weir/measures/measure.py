@@ -385,6 +385,12 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
+def less_note(measures: Iterable[str]) -> list[str]:
+    """Return a sentence naming the measures of which less is better; [] if there are none."""
+    names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
+    return [f"by {names} less is better"] if names else []
+
+
 def direction_notes(measures: Iterable[str]) -> list[str]:
     """Return sentences on measures without a better direction, and on unknown measures, whose larger
     values count as better."""

@@ -262,9 +262,8 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError if
-    that fails,
-    StoreError for a folder without a checkpoint."""
+    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError
+    if that fails, StoreError for a folder without a checkpoint."""
     try:
         locate(model)
         return
@@ -546,8 +545,7 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
     that file.
 
     Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default
-    prompt.
-    Raises StoreError if the file is damaged.
+    prompt. Raises StoreError if the file is damaged.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)

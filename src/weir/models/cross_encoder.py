@@ -44,8 +44,7 @@ class CrossEncoder:
     """A model that scores (query, document) pairs, with settings that override its checkpoint's.
 
     A score is the output before any activation, for two classes their difference. Raises BadValue for
-    settings
-    out of range.
+    settings out of range.
     """
 
     model: str = "minilm-cross"

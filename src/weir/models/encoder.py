@@ -385,8 +385,7 @@ class LoadedObject:
         """Return one vector per text, float32[texts, d]; [0, 0] without texts.
 
         Warns (RankingWarning) if lengths of vectors differ and cosine, which ignores them, is only assumed.
-        Raises
-        BadValue if the object returns anything but finite vectors.
+        Raises BadValue if the object returns anything but finite vectors.
         """
         function = self.encoder.query if kind == "query" else self.encoder.document
         rows = texts.tolist() if isinstance(texts, Strings) else list(texts)
@@ -461,9 +460,8 @@ def as_encoder(
     """Return a Python object or function wrapped as an encoder.
 
     model: a function of texts, or an object with encode, with encode_query and encode_document, or with
-    BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. encode_corpus gets dicts
-    with
-    title and text, and BEIR's methods get batch_size=128 if they take it.
+        BEIR's encode_queries and encode_corpus. Each maps a list to an array [n, d]. encode_corpus gets dicts
+        with title and text, and BEIR's methods get batch_size=128 if they take it.
     similarity: cosine or dot, None for the object's similarity_fn_name, else cosine.
     name: its printed name, by default the name of its checkpoint, class or function.
     version: identifies it for stored results. Without one, vectors are computed again in each process.

@@ -584,8 +584,7 @@ class LoadedHosted:
 
         A request is sent only when its block is asked for, so that a caller that stores blocks never pays
         twice. Too large or too slow requests are halved. Warns if the model has changed since it was first
-        seen.
-        Raises ServiceError.
+        seen. Raises ServiceError.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts

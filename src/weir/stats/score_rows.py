@@ -34,7 +34,7 @@ from weir.core.tables import Cell, Table, table_of
 from weir.errors import BadValue, WeirError
 from weir.measures.aliases import ALIKE
 from weir.measures.evaluate import Conventions, parse_conventions, scores_of
-from weir.measures.measure import Measure, best_of, direction, is_never, parse_measure, within_unit
+from weir.measures.measure import Measure, best_of, direction, is_never, less_note, parse_measure, within_unit
 from weir.stats.resampling import LEVEL, MEAN_INTERVALS, fewest, intervals, mean_bounds, or_nan, share_below
 
 if TYPE_CHECKING:
@@ -689,7 +689,8 @@ def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     starred = any(cell.best for cells in lines for cell in cells)
     star = f"{BEST}; weir compare tells which differences are more than chance"
     made = explain and any(not math.isnan(row.low) for row in rows)
-    notes = (*[star] * starred, *[MEAN_INTERVALS] * made, *_interval_notes(rows), *label_notes(rows))
+    less = less_note(measures) if starred else []
+    notes = (*[star] * starred, *less, *[MEAN_INTERVALS] * made, *_interval_notes(rows), *label_notes(rows))
     return Table("", tuple(header), tuple(lines), notes, keys=len(keys))
 
 

@@ -1,1 +1,1 @@
-"""Compiled search of an inverted index: postings, bounds, MaxScore, top-k."""
+"""Search an inverted index by compiled code."""

@@ -1,4 +1,4 @@
-"""Upper and lower bounds of the posting lists of an impact index, for skipping in a search."""
+"""Bound the posting lists of an impact index from above and below, so that a search can skip postings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitu
 
 
 class BlockBounds(NamedTuple):
-    """Bounds of each list; about a tenth of the postings' size."""
+    """Bounds of the posting lists, about a tenth of the postings' size."""
 
     listed: Int32
     """int32[V]: row of a term with at least 10 postings, or -1."""
@@ -64,13 +64,15 @@ class BlockBounds(NamedTuple):
         return bounds
 
     def nbytes(self) -> int:
-        """Return the bytes that all its arrays take in memory."""
+        """Return the bytes of memory that the arrays take."""
         return sum(array.nbytes for array in self)
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
-    """Return (terms with a row, then the fields `listed`, `shift` and `base` of BlockBounds), by the lengths
-    of the lists."""
+    """Return (terms with a row, `listed`, `shift`, `base`), the layout of `BlockBounds`.
+
+    ptr: int64[V+1], offsets of the posting lists.
+    """
     sizes = np.diff(ptr)
     rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)

@@ -1,4 +1,4 @@
-"""Compiled search with byte bounds: fast upper bounds of all scores, then exact scores of the few candidates."""
+"""Search by fast upper bounds of all scores, then exact scores of the few candidates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAST_BOUND, _LARGEST_BOUND = (
 # others their postings. Documents stay if their bound exceeds the k-th largest bound minus the maximal excess of
 # bounds over scores. Exact scores of these are computed in the order of maxscore.py, so that every bit is equal.
 class BoundSums(NamedTuple):
-    """Scratch: bounds of a window's documents and the candidates."""
+    """Scratch memory for a window's bounds and the candidates."""
 
     acc: Float32
     """float32[window], zero before and after."""
@@ -51,7 +51,8 @@ class BoundSums(NamedTuple):
 
     @staticmethod
     def of(documents: int, longest: int, room: int) -> BoundSums:
-        """Return scratch for a window of documents, the longest query, and candidates."""
+        """Return scratch for a window of `documents`, queries of up to `longest` terms, and `room`
+        candidates."""
         acc = np.zeros(documents, np.float32)
         weight, other = np.empty(longest, np.float32), np.empty(room, np.int64)
         return BoundSums(acc, acc.view(np.int32), weight, other, np.empty(room, np.int32), np.empty(room))
@@ -110,12 +111,6 @@ def _add_window(
 
 @jit
 def _above(kth: float, gap: float, share: float) -> float:
-    """Return the smallest bound with which a document can be in the top k, if k documents have bounds of
-    `kth` or more.
-
-    gap: largest amount by which quantising raises a bound.
-    share: largest relative rounding error.
-    """
     return (kth * (1.0 - share) - gap) * (1.0 - share)
 
 
@@ -123,7 +118,6 @@ def _above(kth: float, gap: float, share: float) -> float:
 def _raise(
     best: Selection, other: Int64, n: int, k: int, gap: float, share: float, edge: int
 ) -> tuple[int, int]:
-    """Drop keys that cannot be in the top k any more; return (number of keys left, new lower edge)."""
     keys, spare, number, bits = best.keys, best.spare, best.number, best.bits
     for i in range(n):
         spare[i] = keys[i]
@@ -142,11 +136,6 @@ def _raise(
 
 @jit
 def _prepare(columns: ByteBounds, terms: QueryTerms, n_terms: int, weight: Float32) -> float:
-    """Find each term's column and the weight of its bounds; return the largest excess of a bound by
-    quantising.
-
-    -1 if float32 cannot bound the numbers.
-    """
     gap = 0.0
     for i in range(n_terms):
         if not _LEAST_BOUND < terms.bound[i] < _LARGEST_BOUND:
@@ -165,7 +154,6 @@ def _exact(
     postings: Postings, offset: Int32, values: Bytes, terms: QueryTerms, n_terms: int, best: Selection, n: int,
     sums: BoundSums,
 ) -> None:  # fmt: skip
-    """Write the exact scores of the documents of the first n keys to `doc` and `value`, in document order."""
     doc, keys, cdoc, cval = postings.doc, best.keys, sums.doc, sums.value
     window = np.int64(values.shape[2])
     for i in range(n):
@@ -203,7 +191,6 @@ def _gather(
     share: float,
     edge: int,
 ) -> tuple[int, int]:
-    """Collect the window's bounds above the edge as keys and clear it; return (number of keys, -1 if full; edge)."""
     acc, bits, keys = sums.acc, sums.bits, best.keys
     e = np.int32(edge)
     for block in range(0, finish - begin, 64):
@@ -248,16 +235,16 @@ def search_by_bounds(
     n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Write the best documents of each query to `hits`, and return 0.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
+    weight.
 
     postings, bounds, columns: the index, and upper bounds of its impacts.
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
     sums, best, terms: scratch.
-    left: bool[queries], receives True for a query with too many candidates, which `search_by_postings` must
-        answer.
+    left: bool[queries], True for a query with too many candidates, which `search_by_postings` must answer.
 
-    Returns 1, without searching, if a weight is negative or not finite.
+    Negative and infinite weights and NaN are invalid.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -1,4 +1,4 @@
-"""Columns of an impact index: for each frequent term a byte for each document, an upper bound of its impact."""
+"""Store for each frequent term and document a byte, an upper bound of the term's impact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KeptWindows: TypeAlias = Callable[[Iterator[Bytes], tuple[int, int, int]], Bytes
 
 
 def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
-    """Return the windows stacked in an array of this shape."""
+    """Return the windows stacked in one array of this shape, uint8."""
     values = np.empty(shape, np.uint8)
     for number, window in enumerate(windows):
         values[number] = window
@@ -35,7 +35,7 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Columns of frequent terms; for learned weights about a tenth of the postings' size."""
+    """Bytes of frequent terms, one per document; for learned weights about a tenth of the postings' size."""
 
     number: Int32
     """int32[V]: column of a term, or -1."""
@@ -48,9 +48,9 @@ class ByteBounds(NamedTuple):
     def of(
         ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds | None:
-        """Return the columns of an impact index (int64[V+1], int32[P], float32[P]); None if they would not
-        help.
+        """Return the columns of an impact index; None for few documents, or without frequent terms.
 
+        ptr, doc, impact: int64[V+1], int32[P], float32[P].
         kept: stores the windows, uint8[C, documents] each in the same memory, as `values` of the final shape.
         """
         frequent, _ = frequent_terms(ptr, n_docs)
@@ -62,7 +62,7 @@ class ByteBounds(NamedTuple):
     def of_terms(
         frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds:
-        """Return the columns of these terms, even if they do not help.
+        """Return the columns of the given terms.
 
         ptr, doc, impact: int64[V+1], int32[P], float32[P].
         kept: stores the windows, uint8[C, documents] each in the same memory.
@@ -81,7 +81,7 @@ class ByteBounds(NamedTuple):
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
-    """Return (terms with a column, column of each term or -1).
+    """Return (terms with a column, column of each term or -1), int64[C] and int32[V].
 
     ptr: int64[V+1], offsets of the posting lists.
     """
@@ -97,7 +97,7 @@ def _numbered(frequent: Int64, terms: int) -> Int32:
 
 
 def column_shape(n_docs: int, terms: int) -> tuple[int, int, int]:
-    """Return the shape of `values` for this many documents and terms."""
+    """Return the shape of `ByteBounds.values`: (windows, terms, documents of a window)."""
     return ((n_docs - 1) >> WINDOW) + 1, terms, 1 << WINDOW
 
 

@@ -1,4 +1,4 @@
-"""Compiled search of few documents, which adds every posting of every term."""
+"""Search few documents by adding every posting of every term."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the best documents of each query to `hits`; return 0, or 1 without searching for an invalid
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
     weight.
 
     most: float32[V], largest impact of each term.

@@ -1,5 +1,4 @@
-"""Compiled search by postings: windows of documents, essential terms, a rising limit; `search.py` has the
-overview."""
+"""Search by postings in windows of documents, skipping terms that cannot reach the top k."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _SUMS_PER_POSTING = 4  # reading this many accumulators in order costs as much a
 # `limit` is the next float32 below the k-th best score: a sum at or below it cannot enter the top k after rounding to
 # float32. That also absorbs rounding in sums of upper bounds.
 class WindowSums(NamedTuple):
-    """Scratch: sums of a window's documents, and candidates."""
+    """Scratch memory for a window's sums and candidates."""
 
     acc: Float64
     """float64[documents + 1], zero before and after."""
@@ -42,7 +41,7 @@ class WindowSums(NamedTuple):
 
     @staticmethod
     def of(documents: int) -> WindowSums:
-        """Return scratch for a window of this many documents."""
+        """Return scratch for a window of this many documents, zeroed."""
         acc = np.zeros(documents + 1)
         return WindowSums(acc, acc.view(np.int64), np.empty(documents, np.int32), np.empty(documents))
 
@@ -82,7 +81,6 @@ def _gather_one(
 
 @jit
 def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
-    """Return, estimated from at most 64 samples, the share of a list's documents whose sum passes the bar."""
     step = max(1, (high - low) >> 6)
     seen, passed = 0, 0
     for p in range(low, high, step):
@@ -136,11 +134,6 @@ def _look_up(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
     sums: WindowSums, n: int,
 ) -> int:  # fmt: skip
-    """Add term i to the candidates that can still pass the limit, drop the others, and return the number
-    left.
-
-    rest: sum of the bounds of later terms.
-    """
     doc, impact, offset, peak, cdoc, cval = (
         postings.doc, postings.impact, bounds.offset, bounds.peak, sums.doc, sums.value,
     )  # fmt: skip
@@ -177,10 +170,6 @@ def _score_window(
     postings: Postings, bounds: BlockBounds, terms: QueryTerms, live: Int64, n_live: int, begin: int, width: int,
     limit: float, sums: WindowSums,
 ) -> int:  # fmt: skip
-    """Collect exact sums of all documents of a window that can pass the limit; return their number.
-
-    live[:n_live]: terms with postings here, by decreasing bound.
-    """
     doc, impact, now, stop, weight = postings.doc, postings.impact, terms.now, terms.stop, terms.weight
     needed, rest = n_live, 0.0
     while needed > 0 and rest + terms.bound[live[needed - 1]] <= limit:
@@ -239,15 +228,16 @@ def search_by_postings(
     n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the best documents of each query to `hits`, and return 0.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
+    weight.
 
     postings, bounds: the index, and bounds of its lists.
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
-    best: scratch for more than k keys. When it is full, the best k are selected.
+    best: scratch for more than k keys.
     sums, terms, live: scratch.
 
-    Returns 1, without searching, if a weight is negative or not finite.
+    Negative and infinite weights and NaN are invalid.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

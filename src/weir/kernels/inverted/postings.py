@@ -1,4 +1,4 @@
-"""From documents' terms to an impact index: counting, inversion, and BM25 impacts.
+"""Build an impact index from documents' terms: counting, inversion, BM25 impacts.
 
 Arrays of an impact index of V terms, N documents, P postings:
 
@@ -6,7 +6,8 @@ Arrays of an impact index of V terms, N documents, P postings:
     doc     int32[P]       internal document numbers, ascending within a term.
     impact  float32[P]     score that one occurrence of the term in a query adds.
 
-Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their documents.
+Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their
+documents.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class TermPairs(NamedTuple):
 
 
 class TermWeights(NamedTuple):
-    """The factors of an impact beside a count, and its formula."""
+    """Term weights, document norms and the formula that make impacts from counts."""
 
     weight: Float32
     """float32[V], idf of each term with its factors."""
@@ -67,19 +68,20 @@ DECODED_LENGTHS: Float32 = _DECODED.astype(np.float32)
 
 
 def length_codes(lengths: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Return the byte that Lucene stores for each length in tokens, uint8[N] (SmallFloat.intToByte4)."""
+    """Return Lucene's one-byte code of each document length in tokens, uint8[N] (SmallFloat.intToByte4)."""
     return (np.searchsorted(_DECODED, lengths, side="right") - 1).astype(np.uint8)
 
 
 def average_length(lengths: NDArray[np.integer]) -> float:
-    """Return the mean length of documents with tokens, rounded to float32; 0.0 without any."""
+    """Return the mean length of documents that have tokens, rounded to float32; 0.0 without any."""
     filled = int(np.count_nonzero(lengths))
     return float(np.float32(int(lengths.sum(dtype=np.int64)) / filled)) if filled else 0.0
 
 
 def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
-    """Return ln(1 + (n_docs - df + 0.5) / (df + 0.5)), computed in double, as float32[V] (BM25Similarity.idf).
+    """Return Lucene's idf of each term, ln(1 + (n_docs - df + 0.5) / (df + 0.5)), float32[V].
 
+    df: number of documents with each term.
     n_docs: documents whose field is not empty.
     """
     d = df.astype(np.float64)
@@ -89,7 +91,8 @@ def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
 def lucene_inverse_norms(
     lengths: NDArray[np.integer], average: float, k1: float, b: float, exact: bool = False
 ) -> Float32:
-    """Return 1 / (k1 * ((1 - b) + b * length / average)) as Lucene's BM25Similarity in float32, float32[N].
+    """Return 1 / (k1 * ((1 - b) + b * length / average)) in Lucene's float32, float32[N]; zeros if `average`
+    is 0.
 
     exact: use true lengths instead of the one-byte lengths.
     """
@@ -139,7 +142,7 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """Collects the (term, count) pairs of documents, batch by batch.
+    """A collector of the (term, count) pairs of documents, batch by batch.
 
     Memory: 6 bytes for a pair (10 once a count exceeds 65,535) and 8 for a document.
     """
@@ -157,9 +160,9 @@ class ForwardBuilder:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Add documents with the terms terms[dptr[i]:dptr[i+1]]; return their lengths without dropped terms,
-        int64[n].
+        """Add documents, and return their lengths without dropped tokens, int64[n].
 
+        dptr: offsets of the documents in `terms`.
         terms: int32, -1 for a dropped token.
         n_terms: greater than every term number so far.
         """
@@ -185,8 +188,10 @@ class ForwardBuilder:
         return lengths
 
     def finish(self) -> Pairs:
-        """Return (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]), the pairs of all documents,
-        and drop them."""
+        """Return the (term, count) pairs of all documents, and drop them.
+
+        (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]).
+        """
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
@@ -194,7 +199,8 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return the pairs since the last call, (fptr int64[N+1], fterm int32[P], ftf int32[P]), and drop them."""
+        """Return the pairs added since the last call, (fptr int64[N+1], fterm int32[P], ftf int32[P]), and
+        drop them."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),
@@ -216,7 +222,7 @@ class ForwardBuilder:
 
 @jit
 def add_frequencies(fterm: Int32, df: Int32) -> None:
-    """Add the number of pairs of each term to `df`."""
+    """Add the number of occurrences of each term in `fterm` to `df`, int32[V]."""
     for j in range(len(fterm)):
         df[np.uint64(fterm[j])] += 1
 
@@ -224,7 +230,7 @@ def add_frequencies(fterm: Int32, df: Int32) -> None:
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
     """Return the number of documents with each term, int32[n_terms].
 
-    fterm: int32[pairs], the terms of all documents, each once in a document.
+    fterm: int32[pairs], the distinct terms of each document, joined.
     """
     df = np.zeros(n_terms, np.int32)
     add_frequencies(fterm, df)
@@ -233,12 +239,6 @@ def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
 
 @jit
 def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, ends: Int64) -> int:
-    """Add up the values of terms that a document has several times, in place; return the number of pairs left.
-
-    stamp: int32[V], -1 at first.
-    slot: int64[V], scratch space.
-    ends: int64[N], filled with the end of each document's pairs.
-    """
     n = 0
     for d in range(len(ptr) - 1):
         for j in range(ptr[d], ptr[d + 1]):
@@ -256,7 +256,8 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """Return (ptr, term, value) of documents with several fields, values of equal terms added in field order.
+    """Return (ptr, term, value) of documents with several fields joined, values of equal terms added in field
+    order.
 
     fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
     """
@@ -333,9 +334,9 @@ def invert(
 def write_postings(
     fptr: Int64, fterm: Int32, value: Float32, first: int, cursor: Int64, doc: Int32, impact: Float32
 ) -> None:
-    """Write the postings of documents with internal numbers from `first` to the lists of their terms.
+    """Write the postings of documents, numbered from `first`, into the lists of their terms.
 
-    fptr, fterm, value: each document's pairs of a term and its impact.
+    fptr, fterm, value: each document's terms and impacts.
     cursor: int64[V], position in each list; moved.
     doc, impact: int32[P] and float32[P], filled.
     """
@@ -363,7 +364,8 @@ def _by_block(
 
 
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
-    """Return the pairs of documents sorted by block, stably: (ends int64[blocks + 1], term, count).
+    """Return the (term, count) pairs of documents sorted stably by block: (ends int64[blocks + 1], term,
+    count).
 
     fptr, fterm, ftf: the pairs of each document.
     block: int32[n], block of each document.
@@ -386,7 +388,10 @@ def append_lists(
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Append a block's lists, with impacts, to earlier blocks; return the start of the next block in `doc`."""
+    """Write a block's posting lists, with impacts, after those of earlier blocks.
+
+    Returns the start of the next block in `doc`.
+    """
     weight, norm, formula = weights
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]

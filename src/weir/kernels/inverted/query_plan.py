@@ -1,4 +1,5 @@
-"""The posting lists of a query's terms, merged, bounded and ordered, and their parts in a window of documents."""
+"""Merge, bound and order the posting lists of a query's terms, and find their parts in a window of
+documents."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class SparseQueries(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """Lists of a query's terms by decreasing bound, filled by `plan`; arrays as long as the longest query."""
+    """Posting lists of a query's terms by decreasing bound; arrays as long as the longest query."""
 
     start: Int64
     """Range start..end-1 of the list among the postings."""
@@ -59,13 +60,14 @@ class QueryTerms(NamedTuple):
 
     @staticmethod
     def of(longest: int) -> QueryTerms:
-        """Return arrays, not yet filled, with room for a query of `longest` terms."""
+        """Return unfilled arrays with room for a query of `longest` terms."""
         return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
 
 
 @jit
 def first_at(doc: Int32, low: int, high: int, number: int) -> int:
-    """Return the first position in doc[low:high] whose value is at least `number`."""
+    """Return the first position in doc[low:high], ascending, whose value is at least `number`; `high` if
+    none."""
     step = 1
     while low + step < high and doc[low + step] < number:
         low += step
@@ -86,11 +88,13 @@ def plan(
     postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:  # fmt: skip
-    """Write the posting lists of query q to `terms`; return (their number, lower bound of the k-th best
+    """Write the posting lists of query q to `terms`; return (number of lists, lower bound of the k-th best
     score).
 
     rank: column of `top` for this k, 0 for none.
     window: documents of a window, as a power of two.
+
+    Unknown terms and weights of 0 are left out; repeated terms are merged.
     """
     first, ptr = queries.ptr[q], postings.ptr
     n = int(np.int64(0))  # a literal 0 would compile functions of n a second time
@@ -146,11 +150,11 @@ def plan(
 def enter_window(
     doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Set `terms.stop` to the end of each list's part before document `finish`; return (number of nonempty parts,
-    sum of the lists' bounds).
+    """Set `terms.stop` to each list's end before document `finish`; return (lists with postings there, sum of
+    their bounds).
 
     offset: first postings of the ranges of documents, for the lists that have them.
-    live: receives the lists with such a part, by decreasing bound.
+    live: receives these lists, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):

@@ -1,11 +1,11 @@
-"""Exact top-k over an impact index, whose layout postings.py describes.
+"""Find the exact top k in an impact index (postings.py describes its layout).
 
     index = Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1).
 
-A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal number
-ascending; only scores above 0 are returned. Terms outside 0..V-1 and weights of 0 are ignored; a repeated term counts
-each time.
+A score is float32(sum over query terms, in float64, of weight * impact). Order: score descending, internal
+number ascending; only scores above 0 are returned. Terms outside 0..V-1 and weights of 0 are ignored; a
+repeated term counts each time.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ def _largest(ptr: Int64, impact: Float32) -> Float32:
 
 
 def _window(n_docs: int) -> int:
-    """Return the size of a window as a power of two: at least sixteen windows, each of 4,096 to 65,536 documents."""
     return min(max(12, (n_docs >> 4).bit_length()), 16)
 
 
@@ -91,12 +90,11 @@ def _window(n_docs: int) -> int:
 # score starts at the k-th largest impact of a single term. An index with columns is searched by upper bounds of all
 # scores (bound_scan.py), with the same bits. All skipping is by proof.
 def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, threads: int = 1) -> Hits:
-    """Return the k best documents of each query, with doc -1 and score 0 beyond count.
+    """Return the k best documents of each query, best first, with doc -1 and score 0 beyond each count.
 
     qptr, qterm, qweight: int64[Q+1]; int32, -1 for an unknown term; float32, >= 0.
 
-    Results do not depend on threads or on the other queries. Raises BadValue for k < 1, inconsistent sizes, and
-    weights that are negative or not finite.
+    Raises BadValue for k < 1, inconsistent sizes, and weights that are negative or not finite.
     """
     if k < 1:
         raise BadValue(f"k must be at least 1, not {k}")

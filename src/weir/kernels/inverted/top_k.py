@@ -1,4 +1,4 @@
-"""Selection and sorting of packed (score, document) keys.
+"""Select and sort packed (score, document) keys.
 
 A key is int64: in the upper half the bits of a float32 score, flipped if negative so that keys order as
 scores; in the lower half the complement of the internal number. Larger keys rank first: score descending,
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
 
     @staticmethod
     def of(room: int) -> Selection:
-        """Return memory to select among up to `room` keys."""
+        """Return scratch memory to select among up to `room` keys."""
         number = np.empty(1, np.float32)
         return Selection(
             *np.empty((2, room), np.int64), np.empty(2048, np.int64), number, number.view(np.uint32)
@@ -75,9 +75,9 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 
 @jit
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
-    """Move the k largest of keys[:n] to the front; return the smallest of them.
+    """Move the k largest of keys[:n] to the front, in any order; return the smallest of them.
 
-    Requires n >= k >= 1 and distinct keys; `spare` (as long as keys) and counts int64[2048] are scratch.
+    Requires n >= k >= 1 and distinct keys. `spare` (as long as keys) and counts int64[2048] are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)
@@ -118,7 +118,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
 
 @jit
 def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
-    """Sort keys[:n] in place; `spare` (as long as keys) and counts int64[2048] are scratch."""
+    """Sort keys[:n] in place, largest first; `spare` (as long as keys) and counts int64[2048] are scratch."""
     if n <= _INSERTION_SORT_KEYS:
         for i in range(1, n):
             v, j = keys[i], i - 1
@@ -170,7 +170,7 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
 
 @jit
 def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
-    """Write the first n keys, sorted, as documents and scores to a query's row of the results."""
+    """Write the first n keys, already sorted, as documents and scores to query q's row of the results."""
     hits.count[q] = n
     for i in range(hits.doc.shape[1]):
         best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)

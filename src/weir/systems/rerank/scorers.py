@@ -148,6 +148,7 @@ def cross(
     dtype: lowest precision to compute in, fp32, bf16, fp16 or int8.
     engine: openvino, torch or transformers, or auto, which follows a fixed rule.
     batch_tokens: tokens of a batch, 0 to suit the device.
+
     The score is the output before any activation, and is stored. Source: Nogueira and Cho 2019. Raises
     BadValue for settings out of range.
     """
