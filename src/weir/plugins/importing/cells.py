@@ -226,7 +226,7 @@ def is_rounded(value: object) -> bool:
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may have lost digits."""
+    """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may lack digits."""
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
     if type(value) is float and math.isfinite(value) and abs(value) >= _EXACT:
