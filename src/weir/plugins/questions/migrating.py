@@ -1,4 +1,4 @@
-"""`weir.migrate`: an old and a new system, compared without judgments."""
+"""`weir.migrate`: an old and a new system compared without judgments."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ def migrate(
     """Return the changes from an old to a new system, without judgments, and a verdict by few labels (`weir
     study migrate`).
 
-    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
-
     old, new: rankings, as `weir.evaluate` takes a run.
     rules: weir.MigrationRules.
     labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label
@@ -61,6 +59,8 @@ def migrate(
     out: a folder for a sheet of the documents to label next, by default none; not written once it is decided.
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
+
+    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
     """
     rules = rules or MigrationRules()
     check_whole("labels", labels)

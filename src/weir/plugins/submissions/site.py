@@ -145,10 +145,8 @@ def leaderboard(
     progress: called with (text, number verified, total).
 
     Packs that are refused, not completely verified, or of other judgments than an earlier one are left out,
-    with the
-    reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for a measure
-    without a
-    better direction.
+    with the reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for
+    a measure without a better direction.
     """
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")

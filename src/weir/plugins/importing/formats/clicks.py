@@ -102,8 +102,7 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table with a row for each query, document and perhaps position, or each
-    impression.
+    """Yield judgments from a table by query, document and perhaps position, or by impression.
 
     Raises BadValue, while read, for a table without clicks or impressions.
     """
@@ -187,8 +186,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a log of the clickmodels project: each result of a search is an impression at its
-    place."""
+    """Yield judgments from a log of the clickmodels project; each result of a search is an impression at its
+    position."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:

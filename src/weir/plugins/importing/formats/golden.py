@@ -1,4 +1,4 @@
-"""Readers of golden sets and tables: rows with named fields, of no particular tool."""
+"""Readers of golden sets and tables, of no particular tool."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell holds several identifiers: with separators, or alike but for numbers, as in d7
-    d8.
+    """Return True if a cell holds several identifiers: separated, or alike but for numbers, as in d7 d8.
 
     Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
     """
@@ -211,7 +210,7 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
 
-    A column of that name without a number is the first (doc, doc.1). Raises BadValue for numbered columns of
+    Without a number, as doc beside doc.1, a column is the first. Raises BadValue for numbered columns of
     grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
@@ -602,7 +601,7 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, where less is better, else 1.0."""
+    """Return -1.0 for a column of distances, else 1.0."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

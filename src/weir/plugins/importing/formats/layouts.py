@@ -160,7 +160,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents with metadata but no vectors; one without an identifier gets one made from its text."""
+    """Yield documents with metadata, without vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -244,7 +244,7 @@ def _folded(contents: Contents) -> dict[str, str]:
     by_row=True,
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments; without a column of grades every pair is relevant."""
+    """Yield judgments; without a column of grades every pair has grade 1."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
     query_id, document = roles.get("query_id", ""), roles.get("doc", "")

@@ -1,4 +1,4 @@
-"""Readers of results of retrieval tools, engines and vector stores: documents returned for each query, with scores."""
+"""Readers of results of retrieval tools, engines and vector stores."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings, by rank if all have ranks, else as
+    """Yield queries with answers, documents that have texts, and rankings, by rank if all have one, else as
     listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -153,7 +153,7 @@ _FLAG = "search_results"
     ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query of FlagEmbedding's results, by score."""
+    """Yield a ranking for each query, by score."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -206,7 +206,7 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes.
 
-    A response with failed shards or a timeout is refused.
+    Responses with failed shards or a timeout are refused.
     """
     responses = _responses(contents)
     indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
@@ -247,10 +247,9 @@ def _is_group(child: Mapping[str, Any]) -> bool:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each result; a document is named by the part after `::`, if all have the same
-    prefix.
+    """Yield a ranking from each result; a document is the part after `::`, if all have the same prefix.
 
-    A result with errors is refused.
+    Results with errors are refused.
     """
     responses = _vespa_responses(contents)
     own = [
@@ -288,7 +287,7 @@ _MORE = "next_page_offset"
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
     """Return the points of each query of Chroma's `query`, or all of `get` as one list; [] for other fields.
 
-    Raises BadValue for a list of another length than the identifiers have.
+    Raises BadValue for a list of another length than the identifiers'.
     """
     given = {name: dict.get(fields, name) for name in ("ids", *_LISTS_OF_CHROMA)}
     lists = {name: one for name, one in given.items() if isinstance(one, list)}
@@ -370,9 +369,10 @@ def _identifier_of_points(rows: Sequence[TableRow]) -> str:
     "vector-store", "what a vector store returned (Chroma, Qdrant, Pinecone)", when("points by id", _stored)
 )
 def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or distances.
+    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or
+    distances.
 
-    Scores that rise from each list's first point to its last are distances.
+    Scores that rise from first to last in each list are distances.
     """
     stored, others = _stored(contents), Counter[str]()
     lists = [
@@ -426,7 +426,7 @@ def _score_of(point: Cells) -> float | None:
 
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
-    """Return the identifier, text and payload of a point as one record; count its other fields."""
+    """Return a point's identifier, text and payload as one record; count its other fields."""
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
     for name, value in payload.items():
