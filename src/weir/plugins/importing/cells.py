@@ -216,6 +216,7 @@ def identifier(value: object) -> str:
 
 
 _ERRORS = re.compile(r"#+|#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|ERROR!|SPILL!)")
+_EXACT = 2.0**53  # whole numbers below it are exact in floats
 _ROUNDED = re.compile(r"-?\d(\.\d+)?E\+\d+")
 
 
@@ -225,9 +226,13 @@ def is_rounded(value: object) -> bool:
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for a list, object, Boolean, bytes, or a spreadsheet's #N/A."""
+    """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may lack digits."""
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
+    if type(value) is float and math.isfinite(value) and abs(value) >= _EXACT:
+        raise ValueError(
+            f"{value:.0f} as '{column}' is a float, whose last digits are lost; write it as whole or text"
+        )
     if type(value) is int or (type(value) is str and value.lstrip()[:1] not in ("[", "{")):
         return
     with suppress(ValueError):

@@ -19,6 +19,7 @@ from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role, usual
 from weir.files.formats import (
     ARROW_TABLES,
+    HEADER_AGAIN,
     MISSING,
     SEMICOLON,
     cells_of,
@@ -44,6 +45,7 @@ from weir.plugins.importing.cells import (
     number,
     one_of,
     plain_text,
+    refuse_no_identifier,
     spelled,
     unique_cells,
 )
@@ -341,6 +343,20 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
             )
 
 
+def with_identifiers(
+    rows: Sequence[TableRow], columns: Iterable[str]
+) -> tuple[list[TableRow], dict[str, str]]:
+    """Return (the rows whose cells in these columns can be identifiers, {place: reason} of the others)."""
+    names, odd = list(columns), dict[str, str]()
+    for row in rows:
+        try:
+            for name in names:
+                refuse_no_identifier(name, dict.get(row.fields, name))
+        except ValueError as error:
+            odd[row.where] = str(error)
+    return [row for row in rows if row.where not in odd], odd
+
+
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
     """Return (column of identifiers or "", candidates whose values repeat).
 
@@ -424,6 +440,8 @@ def _table(
     for line, row in records:
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
         extra = [cell for cell in row[width:] if cell.strip()]
+        if header and [cell.strip().removeprefix("\ufeff") for cell in row] == cells:
+            raise FormatError(path, *HEADER_AGAIN, line)
         if extra or (not header and len(row) != width):
             fields[BEYOND] = f"more cells than columns ('{', '.join(extra or row[-1:])[:40]}')"
         rows.append(TableRow.of(f"line {line}", fields))

@@ -48,6 +48,7 @@ from weir.plugins.importing.items import (
     Used,
 )
 from weir.plugins.importing.merge import (
+    SPLITS,
     DocumentSpill,
     FileCounts,
     ImportedFile,
@@ -176,14 +177,11 @@ def _accounted(
         counts.trimmed += trimmed(each_record(source))
 
 
-_SPLITS = ("train", "dev", "valid", "validation", "val", "test")
-
-
 def split_of(stem: str) -> str:
     """Return the split in a file's name, such as dev-00000-of-00001 or qrels.dev.small; by default "test"."""
-    whole = re.fullmatch(rf"({'|'.join(_SPLITS)})(-\d+-of-\d+)?", stem.lower())
+    whole = re.fullmatch(rf"({'|'.join(SPLITS)})(-\d+-of-\d+)?", stem.lower())
     pieces = set(re.split(r"[-_. ]", stem.lower()))
-    named = [split for split in _SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
+    named = [split for split in SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
     return whole[1] if whole else named[0] if len(named) == 1 else "test"
 
 

@@ -248,6 +248,8 @@ class Member:
     """Of a distance its negative."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     has_distance: bool = False
+    rank: tuple[str, float] | None = None
+    """The field called as a rank, and its number; None without one."""
 
     @property
     def number(self) -> float | None:
@@ -320,6 +322,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     grade = "" if grade == score else grade
     far = "" if score else next(iter(of_role(scalars, "distance")), "")
     distance = one.number(far) if far else None
+    place = next(iter(of_role(scalars, "rank")), "")
+    rank = number(dict.get(one, place))
     one.take(*ids)
     key = ItemKey(identifier(one[ids[0]]) if ids else "", one.text(text) if text else "")
     return Member(
@@ -329,7 +333,26 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
         one.number(score) if score else None if distance is None else -distance,
         _rest_of(one, *ids, text, title, grade, score, far) if text else {},
         has_distance=distance is not None,
+        rank=None if rank is None else (place, rank),
     )
+
+
+def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
+    """Return (numbers of the members in the order of their ranks, the ranks), or (as listed, ()) if they have none.
+
+    A field is a rank if all members have it and it is called rank, or if its numbers are 1 to their count, or from 0.
+
+    listed: the members as the file has them.
+    """
+    count, found = len(members), [member.rank for member in members if member.rank is not None]
+    ranks = [rank for _, rank in found]
+    called = {name for name, _ in found} == {"rank"} or {*ranks} in ({*range(1, count + 1)}, {*range(count)})
+    if not count or len(ranks) < count or not called:
+        return list(range(count)), ()
+    for one, (name, _) in zip(listed, found, strict=True):
+        if isinstance(one, Cells):
+            one.take(name)
+    return sorted(range(count), key=ranks.__getitem__), tuple(sorted(ranks))
 
 
 def _rest_of(one: Cells, *read: str | None) -> dict[str, Any]:

@@ -436,6 +436,8 @@ class ImportedFile:
             )
 
 
+SPLITS = ("train", "dev", "valid", "validation", "val", "test")
+"""Usual names of splits, which files write in any case."""
 _VALUES = re.compile(r"'[^']*'|\d+")
 _WORDS_SHOWN = 8  # of grades
 REASONS_SHOWN = 3
@@ -592,7 +594,8 @@ def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:
 
 
 def _split_of(item: Judgment, file: ImportedFile) -> str:
-    return file.split if item.split == "test" else item.split
+    own = item.split.lower() if item.split.lower() in SPLITS else item.split
+    return file.split if own == "test" else own
 
 
 def _known_by_identifier(files: Sequence[ImportedFile]) -> list[ImportedFile]:

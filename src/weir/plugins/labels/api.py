@@ -23,8 +23,9 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.core.subject import Subject
+from weir.datasets.label_texts import labels_given, text_notes
 from weir.datasets.load import Dataset, load, query_groups
-from weir.datasets.scoring_rules import ScoringRules, judged_by, labels_given, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from, run_from

@@ -11,7 +11,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import FolderPath, Systems, cells_of
 from weir.argument_types import checked
-from weir.datasets.scoring_rules import labels_given, text_notes
+from weir.datasets.label_texts import labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from

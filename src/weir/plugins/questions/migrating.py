@@ -17,8 +17,9 @@ from weir.core.rounding import part_of
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.subject import Subject
+from weir.datasets.label_texts import labels_given
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
-from weir.datasets.scoring_rules import ScoringRules, labels_given
+from weir.datasets.scoring_rules import ScoringRules
 from weir.files.frames import run_from
 from weir.files.label_files import labels_from
 from weir.files.paths import path_of

@@ -26,6 +26,7 @@ from weir.plugins.importing.contents import (
     identifier_column,
     roles_of,
     text_column,
+    with_identifiers,
 )
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
@@ -255,7 +256,9 @@ def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     )
     if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
-    for row in contents.rows:
+    rows, odd = with_identifiers(contents.rows, (query_id, document))
+    yield from (Refused(where, reason) for where, reason in odd.items())
+    for row in rows:
         query, doc = identifier(row.fields.get(query_id)), identifier(row.fields.get(document))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")

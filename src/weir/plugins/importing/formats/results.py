@@ -36,6 +36,7 @@ from weir.plugins.importing.items import (
     member_of,
     names_document,
     objects,
+    places_of,
     ranking_item,
     table_at,
     text_of,
@@ -123,15 +124,9 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
             continue
         answers = one.fields.get(_ANSWERS)
         yield FoundQuery(key, one.where, {_ANSWERS: answers} if isinstance(answers, list) and answers else {})
-        documents = one.listed
-        places = [number(member.get("rank")) for member in documents]
-        ranks = tuple(sorted(place for place in places if place is not None))
-        if len(ranks) == len(documents):
-            order = sorted(range(len(documents)), key=lambda n: places[n] or 0.0)
-            documents = [documents[n] for n in order]
-        else:
-            ranks = ()
-        members = [found for member in documents if (found := member_of(member, contents.roles))]
+        found = [(given, member) for given in one.listed if (member := member_of(given, contents.roles))]
+        order, ranks = places_of([given for given, _ in found], [member for _, member in found])
+        members = [found[n][1] for n in order]
         for member in members:
             yield from member.document(one.where)
         docs = [ItemKey(member.key.id, "" if member.key.id else member.key.text) for member in members]
