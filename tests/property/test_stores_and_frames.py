@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +12,10 @@ from tests.unit.imports import imported, report_of, written
 
 import weir
 from weir.errors import BadValue, LossWarning, WeirError
+from weir.files.column_names import fold
 from weir.files.layouts import DOCUMENTS, QRELS, QUERIES
+from weir.files.runs import read_qrels
+from weir.plugins.importing import Choices
 from weir.plugins.importing.merge import made_id
 
 EASY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -240,3 +244,126 @@ def test_a_part_of_a_folder_in_a_format_that_it_may_not_have_is_told(name, tmp_p
     with pytest.warns(LossWarning) as said:
         weir.load(tmp_path)
     assert [str(one.message) for one in said] == [f"{tmp_path / name} is not read; weir data import reads it"]
+
+
+@pytest.mark.parametrize("blank", ["", "\n"])
+@pytest.mark.parametrize("name", ["corpus.tsv", "queries.tsv"])
+def test_a_header_is_no_record_wherever_it_stands_in_a_folder(blank, name, tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    rows = ["_id\ttext", "1\tone", "_id\ttext", "2\ttwo"]
+    (tmp_path / name).write_text(blank + "\n".join(rows[:2]) + "\n")
+    held = weir.load(tmp_path)
+    assert list(held.corpus if name == "corpus.tsv" else held.all_queries) == ["1"]
+    (tmp_path / name).write_text(blank + "\n".join(rows) + "\n")
+    with pytest.raises(WeirError, match=rf"line {3 + len(blank)}: found the header again"):
+        list(getattr(weir.load(tmp_path), "corpus" if name == "corpus.tsv" else "all_queries"))
+
+
+@EASY
+@given(
+    columns=st.permutations(["query", "relevant_id", "note"]),
+    separator=st.sampled_from([",", "\t", ";"]),
+    at=st.integers(1, 3),
+)
+def test_a_header_again_is_refused_with_its_line(columns, separator, at, tmp_path):
+    rows = [separator.join(f"{column} {n}" for column in columns) for n in range(3)]
+    rows.insert(at, separator.join(columns))
+    with pytest.raises(WeirError, match=rf"line {at + 2}: found the header again"):
+        imported(tmp_path, "joined.csv", "\n".join([separator.join(columns), *rows]) + "\n")
+
+
+def test_names_of_files_that_differ_in_capitals_are_told(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    others = [tmp_path / "Corpus.jsonl", tmp_path / "qrels" / "test.TSV"]
+    for path in others:
+        path.write_text("{}\n")
+    with pytest.warns(LossWarning) as said:
+        weir.load(tmp_path)
+    assert [str(one.message).partition(" is not read")[0] for one in said] == list(map(str, others))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("query-id", "corpus-id", "score"), ("query_id", "doc_id", "grade"), ("query_id", "doc_id", "clicks")],
+)
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([7.0, 8.0], ""),
+        ([7.0, 2.0**53], "9007199254740992 as '.*' is a float, whose last digits are lost"),
+        ([True, False], "a Boolean as"),
+        ([["a", "b"], ["c"]], "a list as"),
+        ([2**53 + 1, 18446744073709551615], ""),
+    ],
+)
+def test_cells_that_can_be_no_identifier_are_refused_by_every_reader_of_tables(
+    names, at, cells, said, tmp_path
+):
+    if at and isinstance(cells[0], list) and names[2] == "grade":
+        return  # documents of one grade
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {names[0]: ["x", "y"], names[1]: ["a", "b"], names[2]: [1, 1], "impressions": [60, 60]}
+    columns[names[at]] = pa.array(cells, pa.uint64()) if cells[0] == 2**53 + 1 else cells
+    if names[2] != "clicks":
+        del columns["impressions"]
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    choices = Choices(allow_loss=True)
+    if not said:
+        weir.import_files(tmp_path / "t.parquet", tmp_path / "out", choices=choices)
+        [judged] = map(read_qrels, (tmp_path / "out" / "qrels").iterdir())
+        held = [q for q in judged] if at == 0 else [d for row in judged.to_dict().values() for d in row]
+        assert held == [str(int(one)) for one in cells]
+        return
+    try:
+        told = str(
+            weir.import_files(tmp_path / "t.parquet", tmp_path / "out", choices=choices).files[0][
+                "refused_rows"
+            ]
+        )
+    except WeirError as error:
+        told = str(error)
+    assert re.search(said, told)
+
+
+@EASY
+@given(
+    ids=st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=6, unique=True),
+    name=st.sampled_from(["rank", "Rank", "position", "doc_position", "ordinal"]),
+    start=st.sampled_from([0, 1]),
+    text=st.booleans(),
+    scored=st.booleans(),
+    data=st.data(),
+)
+def test_members_of_a_list_stand_at_their_ranks_in_whatever_order_they_are_listed(
+    ids, name, start, text, scored, data, tmp_path
+):
+    members = [
+        {"id": one, name: n + start}
+        | ({"text": f"text {one}"} if text else {})
+        | ({"score": -n} if scored else {})
+        for n, one in enumerate(ids)
+    ]
+    shuffled = data.draw(st.permutations(members))
+    report = imported(tmp_path, "r.json", json.dumps([{"query": "red shoes", "results": shuffled}]))
+    [[ranking]] = [list(run.values()) for run in written(tmp_path / "out")[2].values()]
+    assert list(ranking) == ids
+    assert not [one for one in report.files[0]["left_out"] if one.endswith(name)]
+    odd = [one | {name: 7 * n + 3} for n, one in enumerate(shuffled)]  # as of chunks within documents
+    if fold(name) != "rank":
+        report = imported(tmp_path, "r.json", json.dumps([{"query": "red shoes", "results": odd}]))
+        [[ranking]] = [list(run.values()) for run in written(tmp_path / "out")[2].values()]
+        assert list(ranking) == [one["id"] for one in (members if scored else odd)] or scored
+
+
+@pytest.mark.parametrize("names", [("Train", "TEST"), ("dev", "Dev"), ("Mine", "mine")])
+def test_usual_splits_are_the_same_in_any_case(names, tmp_path):
+    rows = [
+        {"query": f"question {n}", "relevant_ids": [n], "split": name}
+        for n, name in zip("ab", names, strict=True)
+    ]
+    imported(tmp_path, "g.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    held = {path.stem for path in (tmp_path / "out" / "qrels").iterdir()}
+    assert held == ({name.lower() for name in names} if "Mine" not in names else set(names))

@@ -17,7 +17,7 @@ from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
-from weir.datasets.scoring_rules import ScoringRules, judged_by, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue, RankingWarning, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
@@ -116,7 +116,10 @@ def _scores_of_any(
         run = scoring.ranked(run_from(run)) if scoring.remove_documents else run
         judgments, rules = scoring.counted(judgments), scoring.conventions
         remarks, queries = scoring.dangling_notes(judgments), scoring.queries
-    remarks += text_notes(scoring.dataset or qrels, qrels, None if labels is None else labels[0])
+    if scoring.dataset is not None or labels is not None:
+        from weir.datasets.label_texts import text_notes
+
+        remarks += text_notes(scoring.dataset or qrels, qrels, None if labels is None else labels[0])
     gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     scores = scored(used, partial(_judged, run, queries), measures, rules, gate)

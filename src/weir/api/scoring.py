@@ -14,7 +14,7 @@ from weir.api.given import run_paths
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS, labels_of
 from weir.core.scores import GroupedScores, Note, Row, Scores
-from weir.datasets.scoring_rules import ScoringRules, judged_by, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.files.frames import qrels_from
 from weir.files.runs import judgments_name, read_run
@@ -152,7 +152,10 @@ def score_files(
         notes += restriction_notes(rules.dataset)
         notes += collection_notes(rules.dataset, map(str, requested), wanted.self_matches == "drop")
         notes += rules.dangling_notes(judgments)
-    notes += text_notes(rules.dataset or given, given, labels)
+    if rules.dataset is not None or labels is not None:
+        from weir.datasets.label_texts import text_notes
+
+        notes += text_notes(rules.dataset or given, given, labels)
     left_out = tuple(Note(f"left out: {reason}") for reason in refused)
     return FileScores(judgments_name(qrels), files, scores, by_pair, rules, tuple(notes), left_out, called)
 

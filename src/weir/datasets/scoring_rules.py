@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
-from weir.core.dangling import dangling_notes, other_texts_note, textless_notes
+from weir.core.dangling import dangling_notes, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Note
-from weir.core.subject import Subject
 from weir.datasets.names import names_collection, refuse_misspelt
-from weir.files.label_files import label_texts
-from weir.files.layouts import holds_collection
 from weir.files.paths import path_of
 from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
 
@@ -145,51 +142,6 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
     elif not isinstance(qrels, datasets.load.Dataset):
         return qrels, collection
     return qrels.judgments_given, qrels if collection is None else collection
-
-
-def labels_given(labels: object) -> object:
-    """Return labels in a form for `labels_from`: a collection's judgments, or any other value or path
-    unchanged."""
-    folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
-    if folder is not None and folder.is_dir() and not holds_collection(folder):
-        return labels
-    return judged_by(labels)[0]
-
-
-def text_notes(known: object, *labels: object) -> list[Note]:
-    """Return notes on texts given with labels that differ from the known texts of the same ids; [] if none
-    differ.
-
-    known: a Dataset, a Subject, or other labels with texts.
-    """
-    if isinstance(known, (str, os.PathLike)):
-        known = (judged_by(known)[1] if labels_given(known) is not known else None) or known
-    if isinstance(known, datasets.load.Dataset):
-        layout, name = known.layout, known.name
-        corpus = None if layout.documents is None else known.corpus
-        queries = None if layout.queries is None else known.all_queries
-    elif isinstance(known, Subject):
-        corpus, queries, name = known.corpus, known.queries, known.name
-    else:
-        corpus, queries, name = None, None, str(known)
-    beside = label_texts(known)
-
-    def of_query(query: str) -> str:
-        return queries[query] if queries is not None and query in queries else beside.queries.get(query, "")
-
-    def of_document(doc: str) -> str:
-        return (
-            " ".join(corpus[doc].values())
-            if corpus is not None and doc in corpus
-            else beside.documents.get(doc, "")
-        )
-
-    notes = list[Note]()
-    for one in labels:
-        texts = label_texts(labels_given(one))
-        notes += other_texts_note("query", texts.queries, of_query, str(one), name)
-        notes += other_texts_note("document", texts.documents, of_document, str(one), name)
-    return notes
 
 
 NO_COLLECTION = ScoringRules()

@@ -118,6 +118,9 @@ class Format:
     """The first bytes of the file, if `format_of` read them."""
 
 
+HEADER_AGAIN = ("the header again", "it once; join tables without their headers")
+"""What is found in a row that repeats a table's header, as where files were joined, and what was expected."""
+
 FORMATS = (
     Format("trec", (".trec", ".txt", ".run", ".res", ".qrels", ".qrel"), blanks=False),
     Format("json", (".json",), rows=False),

@@ -288,17 +288,18 @@ _TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", 
 
 
 def _of_other_formats(layout: CollectionLayout) -> list[Path]:
-    """Return the files of a folder that are called as parts of a collection and have another ending."""
+    """Return the files of a folder that are called as parts of a collection, but for their ending or capitals."""
     root, names = layout.root, {*DOCUMENTS, *QUERIES, *QRELS}
     stems = {name.partition(".")[0] for name in names} | {"documents"}
     found = list[Path]()
     with suppress(OSError):  # a folder that may be passed and not listed
-        here = [path for path in root.iterdir() if path.name.partition(".")[0] in stems]
+        here = [path for path in root.iterdir() if path.name.partition(".")[0].lower() in stems]
         found += [path for path in here if path.name.removesuffix(".gz") not in names]
     with suppress(OSError):
         splits = [path for path in (root / "qrels").iterdir() if path.name[:1] != "."]
         found += [path for path in splits if Path(path.name.removesuffix(".gz")).suffix not in _QRELS_ENDINGS]
-    return sorted(path for path in found if _TABLES & set(path.suffixes) and path.is_file())
+    tables = (path for path in found if _TABLES & {suffix.lower() for suffix in path.suffixes})
+    return sorted(path for path in tables if path.is_file())
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:

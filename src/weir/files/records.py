@@ -25,6 +25,7 @@ from weir.core.strings import Ids, Strings, first_repeated
 from weir.errors import FormatError
 from weir.files.atomic import temporary_folder
 from weir.files.column_names import field_names, fold, identifier_names, of_role
+from weir.files.formats import HEADER_AGAIN
 from weir.files.json_files import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.files.layouts import CollectionPart
 from weir.files.runs import read_qrels_counted
@@ -247,6 +248,7 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) ->
     ids, titles, texts, others = list[bytes](), list[bytes](), list[bytes](), list[bytes]()
     line, width, title_at, text_at = 0, 0, -1, 0  # by the first line
     columns: dict[int, str] = {}  # those of metadata
+    header: list[bytes] | None = None
 
     def batch() -> Batch:
         more = Strings.packed(others) if any(others) else None
@@ -255,9 +257,9 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) ->
     for number, cells in _tsv_rows(stream, part):
         if not line:
             head = [cell.decode("utf-8", "replace").strip() for cell in cells]
-            line, width = number, len(cells)
+            line, width, header = number, len(cells), cells if _is_header(cells) else None
             title, text = next(iter(of_role(head[1:], "title")), ""), _text_key(tuple(head[1:]), roles, part)
-            if _is_header(cells) and text:
+            if header and text:
                 title_at = head.index(title, 1) if title else -1
                 text_at = head.index(text, 1)
                 columns = {at: name for at, name in enumerate(head) if at not in (0, title_at, text_at)}
@@ -269,7 +271,9 @@ def _from_tsv(stream: BinaryIO, part: CollectionPart, roles: tuple[str, ...]) ->
             shown = f"{len(cells)} cells" if cells[0] else "an empty id"
             expected = f"{width} with an id, as in line {line}; texts with tabs belong in a .jsonl"
             raise FormatError(part, shown, expected, number)
-        if number == 1 and _is_header(cells):
+        if cells == header:
+            if number > line:
+                raise FormatError(part, *HEADER_AGAIN, number)
             continue
         ids.append(cells[0])
         titles.append(b"" if title_at < 0 else cells[title_at])

@@ -168,7 +168,8 @@ def _schema(path: Path, parquet: bool) -> Arrow:
 def _batches(path: Path, columns: list[str], parquet: bool, rows: int = BLOCK_ROWS) -> Iterator[Arrow]:
     if parquet:
         # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
-        file = _opened_parquet(path, [columns[0]])
+        nested = require("pyarrow", "run").types.is_nested(_schema(path, parquet).field(columns[0]).type)
+        file = _opened_parquet(path, [] if nested else columns[:1])
         facts = file.metadata
         # Of a group, not of its columns: asked for a damaged one of these, pyarrow ends the process.
         sizes = (facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))

@@ -1,4 +1,4 @@
-"""Rankings side by side, with texts, grades and ranks in the other rankings."""
+"""Rankings side by side, with texts, grades and ranks in the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weir.plugins.app.marking import Marked, Words
 
 EXCERPT_CHARACTERS = 280
 MOST_FIELDS, FIELD_CHARACTERS = 12, 120
-"""Most fields of a document's metadata that are shown, and most characters of a value."""
+"""Most metadata fields of a document that are shown, and most characters of a value."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Judgment:
     origin: str
     """"" if not known."""
     pool: str = ""
-    """Pool beside the results in which it was given; "" for a judgment of the collection."""
+    """Pool beside the results that gave it; "" for the collection's own."""
 
     @property
     def relevant(self) -> bool:
@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a system's ranking, as the page of a query shows it."""
+    """A document in a system's ranking, on a query's page."""
 
     rank: int
     document: str
@@ -50,18 +50,18 @@ class Answer:
     title: str
     excerpt: Marked
     judgment: Judgment | None
-    """The one that the page's numbers go by; None if not judged."""
+    """The judgment that the page's numbers count; None if not judged."""
     aside: Judgment | None
-    """Another one, of a pool, that the numbers leave out; None without one."""
+    """A pool's judgment that the numbers leave out; None without one."""
     ranks: tuple[int | None, ...]
-    """Its rank in each ranking beside; None if it is not returned there."""
+    """Its rank in each ranking; None if it is not returned there."""
     copy_of: str
     """An earlier document of this ranking with nearly the same text; "" for none."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of one system's ranking, as a column of the page of a query."""
+    """The first documents of one system's ranking, on a query's page."""
 
     system: System
     value: float
@@ -70,9 +70,9 @@ class Column:
     returned: int
     """Number of documents in the ranking."""
     milliseconds: float | None = None
-    """Time of the search, if it ran just now."""
+    """Time of a search that ran just now."""
     failure: str = ""
-    """Why the system gives no ranking; "" if it does."""
+    """Why there is no ranking; "" if there is one."""
 
 
 Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
@@ -80,7 +80,7 @@ Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
 
 
 def ranks_in(rankings: Rankings) -> Callable[[str], tuple[int | None, ...]]:
-    """Return a function that maps a document to its rank from 1 in each ranking, None where it is absent."""
+    """Return a function that maps a document to its rank from 1 in each ranking; None where it is absent."""
     places = [{document: rank for rank, (document, _) in enumerate(one, 1)} for one in rankings]
     return lambda document: tuple(of.get(document) for of in places)
 
@@ -98,8 +98,8 @@ def columns_of(
     """Return a column for each system, with the first `depth` documents of its ranking for a query.
 
     dataset: gives titles and texts, "" for documents that are not on this machine; None for none.
-    judged: {document: judgment} by which the query's scores, `values`, were computed.
-    aside: {document: judgment} that these scores leave out.
+    judged: {document: judgment} that the query's scores, `values`, count.
+    aside: {document: judgment} that they leave out.
     """
     ranks_of = ranks_in(rankings)
     shown = list(dict.fromkeys(document for one in rankings for document, _ in one[:depth]))
@@ -152,11 +152,12 @@ def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tup
 
 
 Fields: TypeAlias = tuple[tuple[str, str], ...]
-"""(name, value) of a document's metadata, such as price and brand."""
+"""(name, value) of a document's metadata."""
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: its metadata}, the first 12 fields by name, long values cut; no entry for none."""
+    """Return {document: metadata}: the first 12 fields by name, long values cut; documents without metadata
+    are left out."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found

@@ -13,22 +13,22 @@ from weir.plugins.app.folder import Results
 from weir.plugins.app.server import Visit
 
 MOST_BESIDE = 4
-"""Most systems that are shown side by side."""
+"""Most systems side by side."""
 
 
 @dataclass(frozen=True)
 class System:
-    """A system with the short name and number that pages use."""
+    """A system with the short name and number used on pages."""
 
     name: str
     label: str
-    """Short name, different from all others."""
+    """Short name, unique."""
     number: int
     """Number of its colour and mark; 0 is grey."""
 
     @staticmethod
     def of(numbers: SystemNumbers, name: str) -> System:
-        """Return a system by its full name, with its short name and number."""
+        """Return a system by its full name."""
         return System(name, numbers.label(name), numbers.number(name))
 
 
@@ -43,7 +43,7 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
     """Return the requested results, 4 at most; by default the baseline's and the best other one's.
 
-    Raises UnknownName for a system that is not among the results.
+    Raises UnknownName for a system without results.
     """
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
@@ -63,7 +63,7 @@ def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measur
 
 
 def systems_text(labels: Sequence[str]) -> str | list[str]:
-    """Return labels as the URL parameter `systems`: joined by commas, or a list if a label has one."""
+    """Return labels as the URL parameter `systems`: joined by commas, or a list if a label has a comma."""
     joined = ",".join(labels)
     return joined if _split(joined) == [*labels] else [*labels]
 

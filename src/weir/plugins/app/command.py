@@ -64,8 +64,8 @@ def command(
     weir labels pool opens for judging: the next pair, a key for each grade, and answers in its
     judgments.sqlite, which weir eval and weir labels read.
 
-    With RUNS, rankings in files, FOLDER is their judgments, a file or a collection with texts: before it opens,
-    weir run makes their results in a folder here, named after the judgments and ending in -results.
+    With RUNS, rankings in files, FOLDER is their judgments, a file or a collection with texts: before it
+    opens, weir run makes their results in a folder here, named after the judgments and ending in -results.
     """
     for module in ("jinja2", "markdown_it", "starlette", "uvicorn"):
         require(module, "app")

@@ -1,4 +1,4 @@
-"""The page of a document for a query: its text, its grade, and its rank and score in every ranking."""
+"""The page of a document for a query: its text, grade, and rank and score in every ranking."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weir.systems.protocol import TermScored
 ANSWER_CHARACTERS, PROMPT_CHARACTERS = 2000, 20_000
 """Most characters of a language model's answer."""
 ANSWERS = 12
-"""Answers about a document that are shown of each system."""
+"""Answers about a document shown of each system."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Part:
     """The document's field that has the term; "" for none."""
     score: float
     rank: int | None = None
-    """The document's rank in a system; None for a term, and if the system does not return it."""
+    """The document's rank in a system; None for a term, and if not returned."""
 
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """A language model's answer to a prompt that contains the document."""
+    """A language model's answer to a prompt with the document."""
 
     text: str
     verdict: str
-    """What was read from it, as JSON: a score, or places in the prompt; without any its kind, such as "missing"."""
+    """The score or places read from it, as JSON; else its kind, such as "missing"."""
     documents: tuple[str, ...]
-    """The documents in the prompt, in its order."""
+    """The documents of the prompt, in order."""
     prompt: str
 
 
@@ -60,15 +60,15 @@ class Place:
 
     system: System
     rank: int | None
-    """None if it is not returned."""
+    """None if not returned."""
     score: float | None
     kind: str
     """"terms", "cosine" or another similarity of vectors, "parts", or "" if unknown."""
     parts: tuple[Part, ...]
     answers: tuple[ModelAnswer, ...] = ()
-    """A language model's answers about this document."""
+    """A language model's answers about the document."""
     answered: int = 0
-    """How many there are."""
+    """Number of all answers."""
     reason: str = ""
     """Why no parts are shown."""
 
@@ -90,9 +90,9 @@ class Document:
     """Its metadata, such as price and brand."""
     judgment: Judgment | None
     aside: Judgment | None
-    """One of a pool that no score counts; None without one."""
+    """A pool's judgment that no score counts; None without one."""
     places: tuple[Place, ...]
-    """In each system of the collection, the best rank first; for a typed query only systems that sum over terms."""
+    """In each system, best rank first; for a typed query only systems that sum over terms."""
 
     @property
     def here(self) -> str:

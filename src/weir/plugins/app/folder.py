@@ -1,4 +1,4 @@
-"""A results folder as pages read it, with computed values cached while files do not change."""
+"""A results folder as pages read it; computed values are cached while files do not change."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from weir.systems.expression import parse_system
 from weir.systems.protocol import IN_MEMORY, Composite, Context, Retriever, Searcher
 
 STAMP_SECONDS = 1.0
-"""Seconds after a look at its files during which a folder counts as unchanged."""
+"""Seconds for which a folder counts as unchanged after a look at its files."""
 
 
 @dataclass(frozen=True, eq=False)
 class WholeRun:
-    """Rankings held in memory, for files that cannot be read query by query."""
+    """Rankings in memory, for files that cannot be read query by query."""
 
     run: Run
 
@@ -64,14 +64,14 @@ class WholeRun:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results of a folder at one moment, each of a system on a dataset, and values computed from them."""
+    """The results in a folder at one moment, and values computed from them."""
 
     cells: tuple[ResultCell, ...]
-    """A cell for each dataset and system, of the largest depth and the current judgments."""
+    """One for each dataset and system, of the largest depth and the current judgments."""
     remarks: tuple[str, ...]
-    """Sentences on cells that are left out."""
+    """Sentences on results left out."""
     kept: Kept
-    """The cache; its keys contain the hashes in file names, so entries stay valid if the folder changes."""
+    """The cache; its keys contain file hashes, so entries stay valid if the folder changes."""
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
@@ -109,7 +109,7 @@ class Results:
         return self.kept.get(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
-        """Return the rankings in the folder of a result, or in `stage`, the folder of a part of its system.
+        """Return the rankings of a result, or those in `stage`, the folder of a part of its system.
 
         Raises StoreError for a file that is missing or has changed.
         """
@@ -126,13 +126,13 @@ class Results:
         return self.kept.get(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
-        """Return a dataset's texts and judgments; None if they are not on this machine, or have changed."""
+        """Return a dataset; None if it is not on this machine, or has changed."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the identifier of the first query with this text, but for case and blanks; "" for none."""
+        """Return the first query with this text, but for case and blanks; "" for none."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -151,21 +151,20 @@ class Results:
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return (comparison of a dataset's systems,), (None,) if they cannot be compared, None while it is
+        """Return (comparison of a dataset's systems,); (None,) if they cannot be compared, None while it is
         computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return the notes below all results by a measure, by none for ""."""
+        """Return the notes below results by a measure, or without scores for ""."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
         return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
-        """Return a result's system, ready to search; raises StoreError if its collection or an index is
-        missing here."""
+        """Return a result's system, ready to search; raises StoreError if its collection or an index is missing."""
         return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:
@@ -202,7 +201,7 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class BuiltIndexes:
-    """The stored indexes of a collection's results; a missing index is not built."""
+    """The stored indexes of a collection's results; none is built."""
 
     root: Path
     """The folder <results>/<collection>."""
@@ -219,7 +218,7 @@ class BuiltIndexes:
         return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a system's stored index: new queries have no stored rankings."""
+        """Return a system's stored index, since new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 

@@ -16,29 +16,29 @@ import numpy as np
 T = TypeVar("T")
 
 KEPT_BYTES = 1 << 28
-"""Bytes of all values in the cache together, as they were when they were made."""
+"""Bytes of all cached values together, measured when they were made."""
 SAMPLED_ITEMS = 1000
-"""Items of a container that are weighed; they stand for the others."""
+"""Items of a container that are weighed, for all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache of values, each computed once, slow ones in the background; drops the least recently used.
+    """A cache that computes each value once, slow ones in the background, and drops the least recently used.
 
     It takes `bytes` at most, or as many as the newest value alone.
     """
 
     bytes: int = KEPT_BYTES
     values: dict[object, Future[object]] = field(default_factory=dict)
-    """Those that are being computed, too; the most recently used last."""
+    """{key: value}, also values being computed; most recently used last."""
     sizes: dict[object, int] = field(default_factory=dict)
     """Bytes of each computed value."""
     lock: Lock = field(default_factory=Lock)
     turn: Lock = field(default_factory=Lock)
-    """Held while a value is computed in the background, so that one is computed at a time."""
+    """Held while a background value is computed, so that one is computed at a time."""
 
     def get(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, others wait; its exception is
+        """Return the value of a key: the first caller computes it by `make`, others wait; its exception is
         raised for all."""
         future, fresh = self._future(key)
         if fresh:
@@ -87,11 +87,11 @@ class Kept:
 
 
 _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
-"""What lives on without a value that refers to it."""
+"""Objects that outlive a value that refers to them."""
 
 
 def held_bytes(value: object) -> int:
-    """Return the bytes of memory, estimated, that a value takes with all that it refers to."""
+    """Return the estimated bytes of a value and all that it refers to."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

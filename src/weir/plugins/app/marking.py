@@ -16,7 +16,7 @@ from weir.systems.lexical.analyzer import Analyzer, analyzers
 
 USUAL = "lucene-english"
 BEFORE_CHARACTERS = 60
-"""Characters before the first marked word at which an excerpt begins."""
+"""Characters of an excerpt before the first marked word."""
 WORD = re.compile(r"\w+")
 
 Marked: TypeAlias = tuple[tuple[str, bool], ...]
@@ -24,19 +24,19 @@ Marked: TypeAlias = tuple[tuple[str, bool], ...]
 
 
 def tables_html(tables: Iterable[Table]) -> Markup:
-    """Return tables as HTML, texts escaped; those that scroll sideways can be reached by keyboard."""
+    """Return tables as HTML, with texts escaped."""
     frame = '<div class="weir-frame"'
     return Markup("".join(table.html_body() for table in tables).replace(frame, f'{frame} tabindex="0"'))
 
 
 @dataclass(frozen=True)
 class Words:
-    """The terms of a query, and an analyzer that turns texts into terms."""
+    """A query's terms, and an analyzer that turns texts into terms."""
 
     analyzer: Analyzer
     terms: frozenset[str]
     known: dict[str, bool] = field(default_factory=dict)
-    """Words seen so far, True for words of the query."""
+    """Words seen so far, True for those of the query."""
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
@@ -54,7 +54,7 @@ class Words:
         return Words(analyzer, frozenset(analyzer.tokens(query)))
 
     def marked(self, text: str) -> Marked:
-        """Return the text as (part, True if a word of the query) in order; () for ""."""
+        """Return a text as (part, True if a word of the query), in order; () for ""."""
         parts, at = list[tuple[str, bool]](), 0
         for a, b in self._spans(text):
             parts += [(text[at:a], False), (text[a:b], True)]
@@ -62,7 +62,7 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return about `most` characters, around the first of the query's words, on one line."""
+        """Return about `most` characters around the first of the query's words, on one line."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

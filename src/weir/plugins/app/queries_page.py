@@ -1,4 +1,4 @@
-"""The list of a collection's queries with two systems compared: sorted, filtered, in parts of 100."""
+"""The list of a collection's queries, with two systems compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from weir.stats.compare import Comparison, Pair
 from weir.stats.query_differences import WORDS, query_differences
 
 PART_ROWS = 100
-"""Rows of a part of the list."""
+"""Rows of a page of the list."""
 TEXT_CHARACTERS = 160
 SORTS = {
     "difference": "largest difference",
@@ -48,7 +48,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A row of the list of queries, with the values of the compared systems."""
+    """A row of the list of queries."""
 
     query: str
     text: str
@@ -57,7 +57,8 @@ class QueryRow:
     difference: float
     """Second minus first; NaN without two values."""
     outcome: str
-    """Of the second system: won, lost or tied, or a word of `WORDS` without a direction; "" without two values."""
+    """Of the second system: won, lost or tied, or a word of `WORDS` for a measure without a direction; ""
+    without two values."""
     judged: float
     """Smallest share of judged documents among the first ten; NaN if unknown or not yet computed."""
     howlers: tuple[tuple[str, str], ...]
@@ -65,7 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """The identifier, if it says more than the text: "" for one that an import made of the text and a hash."""
+        """The identifier; "" for one that an import made of the text and a hash."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -74,7 +75,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter of queries, with the number of queries that pass."""
+    """A filter of queries, with the number that pass."""
 
     name: str
     """The value of the parameter `show`."""
@@ -84,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """A page of the list of a collection's queries."""
+    """A page of the list of queries."""
 
     collection: str
     measure: str
@@ -95,53 +96,52 @@ class Queries:
     """The two compared systems, or the only one."""
     means: tuple[float, ...]
     compares: Pair | None
-    """The second system against the first; None for one system, and while they are being compared."""
+    """The second system against the first; None for one system, and while they are compared."""
     comparing: bool
     sentences: tuple[str, ...]
-    """Sentences on the comparison."""
     sort: str
     show: str
     find: str
     filters: tuple[Filter, ...]
     slices: tuple[Filter, ...]
-    """Groups of queries, as the audit makes them."""
+    """Groups of queries, as in the audit."""
     here: bool
-    """True if the judgments are on this machine."""
+    """True if judgments are on this machine."""
     readable: bool
-    """True if the documents are on this machine."""
+    """True if documents are on this machine."""
     looking: bool
-    """True while judged shares, howlers and slices are being computed."""
+    """True while judged shares, howlers and slices are computed."""
     largest: float
     """Largest absolute difference of a query."""
     total: int
-    """Number of queries that pass the filters."""
+    """Queries that pass the filters."""
     start: int
-    """Place of the first row, from 0."""
+    """Position of the first row, from 0."""
     rows: tuple[QueryRow, ...]
     parameters: tuple[tuple[str, str | list[str]], ...]
-    """Parameters of the URL; a link with another choice changes one of them."""
+    """Parameters of the URL; a link changes one of them."""
     adds: str
     """The command that adds a system to these results."""
     losses: tuple[str, ...] = ()
-    """Sentences on files that were not read, and on what an import left out of files."""
+    """(pool, number) of people's judgments that the scores leave out."""
     new: tuple[tuple[str, int], ...] = ()
     """(pool, number) of people's judgments, which no number here goes by."""
 
     @property
     def again(self) -> dict[str, object]:
-        """The parameters of this list's URL, without the start."""
+        """The URL parameters of this list, without the start."""
         return dict(self.parameters)
 
     @property
     def next_start(self) -> int | None:
-        """The start of the next page of the list; None at the end."""
+        """The start of the next page; None at the end."""
         end = self.start + len(self.rows)
         return end if end < self.total else None
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The queries of a collection with the values of one or two systems, in the order of the file of scores."""
+    """A collection's queries with the values of one or two systems, in the order of the file of scores."""
 
     cells: tuple[ResultCell, ...]
     queries: Ids
@@ -152,13 +152,13 @@ class Compared:
     words: tuple[str, ...]
     """Names of the outcomes; () for one system."""
     way: int
-    """1 if higher values are better, or if the measure has no direction, -1 if lower ones are."""
+    """-1 if lower values are better, else 1."""
     sentences: tuple[str, ...]
     means: tuple[float, ...]
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query, NaN where a system has none."""
+        """Return the values of one or two results by query, NaN for none."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -206,14 +206,13 @@ class Looked:
 
     judged: Float64
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
-    """As `QueryRow.howlers`, by number of the query."""
+    """{position of a query: its `QueryRow.howlers`}."""
     slices: Mapping[str, NDArray[np.int64]]
-    """Numbers of the queries in each slice."""
+    """{slice: positions of its queries}."""
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts from the first ten documents of all rankings; facts that need missing texts are
-        left out."""
+        """Return facts from the first ten documents of all rankings; facts that need missing texts are left out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -265,7 +264,7 @@ def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
 
 
 def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
-    """Return the first 160 characters of each query's text; "" for a text that is not on this machine."""
+    """Return the first 160 characters of each query's text; "" for a missing text."""
     if dataset is None or dataset.layout.queries is None:
         return ("",) * len(queries)
     found = dataset.all_queries
@@ -275,7 +274,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return a part of the list of queries; raises UnknownName for an unknown choice."""
+    """Return a page of the list of queries; raises UnknownName for an unknown choice."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -301,7 +300,7 @@ class Listed:
     counts: tuple[Filter, ...]
     slices: tuple[Filter, ...]
     order: NDArray[np.int64]
-    """Numbers of the queries."""
+    """Positions of the queries."""
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
@@ -336,7 +335,7 @@ class Listed:
 
     @property
     def parameters(self) -> dict[str, str | list[str]]:
-        """The parameters that differ from their defaults."""
+        """The URL parameters that differ from their defaults."""
         labels = [self.results.numbers.label(cell.label) for cell in self.compared.cells]
         usual = self.sort == "difference"
         return {
@@ -348,7 +347,7 @@ class Listed:
         }
 
     def part(self, start: int, rows: Sequence[int]) -> Queries:
-        """Return these rows of the list, the first at place `start`."""
+        """Return these rows of the list; `start` is the position of the first."""
         results, compared = self.results, self.compared
         cells, numbers = results.of(self.collection), results.numbers
         comparison: tuple[Comparison | None] | None = (None,)
@@ -434,7 +433,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
     """Return a bar to the right (positive) or left of a centre line, as SVG.
 
     largest: difference that fills half of the width.
-    outcome: "won", "lost" or another, which decides the colour.
+    outcome: "won", "lost" or another, for the colour.
     """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
@@ -447,7 +446,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return (name, title with the number of queries) of each filter and slice, for a menu."""
+    """Return (name, title with the number of queries) of each filter and slice."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

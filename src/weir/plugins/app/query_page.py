@@ -1,4 +1,4 @@
-"""The page of a query: up to four rankings side by side, and the ranks of its relevant documents."""
+"""The page of a query: up to four rankings side by side, and the ranks of relevant documents."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from weir.plugins.app.server import Page, Visit, address
 from weir.stats.query_differences import Shift, described, shifts
 
 DEPTHS = (10, 20, 50, 100)
-"""Choices of the number of documents shown of a ranking."""
+"""Choices of the number of documents shown."""
 RELABEL_MEASURE = "nDCG@10"
-"""The measure of people's judgments where nothing was judged before."""
+"""The measure of people's judgments if nothing was judged before."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Missed:
     title: str
     judgment: Judgment
     ranks: tuple[int | None, ...]
-    """Its rank in each ranking; None if it is not returned."""
+    """Its rank in each ranking; None if not returned."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """The page of a query: the rankings of up to four systems side by side."""
+    """A query's rankings by up to four systems, side by side."""
 
     collection: str
     query: str
@@ -66,20 +66,20 @@ class Query:
     columns: tuple[Column, ...]
     depth: int
     judged: tuple[tuple[float, int], ...]
-    """(grade, number of documents) of the judgments that all numbers here go by, highest first."""
+    """(grade, number of documents) of the judgments that the numbers count, highest first."""
     new: tuple[tuple[str, int], ...]
-    """(pool, number) of people's judgments of this query that the stored scores leave out."""
+    """(pool, number) of people's judgments that the stored scores leave out."""
     with_new: bool
-    """True if all numbers here go by these as well."""
+    """True if the numbers count these too."""
     shifts: tuple[Shift, ...]
     """Relevant documents whose ranks moved most from the first to the second system."""
     missed: tuple[Missed, ...]
     here: bool
     """True if texts and judgments are on this machine."""
     readable: bool
-    """True if the documents are too: judgments alone have none."""
+    """True if the documents are too."""
     before: str | None
-    """The query before this one in the list from which it was opened; None for none, `after` likewise."""
+    """The previous query of the list from which it was opened; `after` is the next."""
     after: str | None
     parameters: tuple[tuple[str, str | list[str]], ...]
     """Parameters of that list."""

@@ -22,7 +22,7 @@ from weir.plugins.app.server import Page, Visit
 from weir.plugins.questions.of_results import QUESTIONS, Held, Question, stored_answers
 
 MOST_QUERIES = 24
-"""Most queries of an answer that are links."""
+"""Most queries of an answer shown as links."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer to a question: computed for the page, or read from a file that a command wrote."""
+    """An answer to a question, computed for the page or read from a command's file."""
 
     file: str
     """"" for the page's own."""
@@ -46,7 +46,7 @@ class Found:
 
     @staticmethod
     def of(results: ResultSet[object], file: str = "") -> Found:
-        """Return results as an answer; `file` is where a command left them, "" if the page computed them."""
+        """Return results as an answer; `file` is where a command wrote them, "" if the page computed them."""
         return Found(file, results.kind.name, results.items, results.notes())
 
     @property
@@ -55,7 +55,7 @@ class Found:
 
     @property
     def queries(self) -> list[str]:
-        """The first queries that the answer names."""
+        """The first queries in the answer."""
         return list(islice(dict.fromkeys(_queries_in(self.results)), MOST_QUERIES))
 
 
@@ -85,7 +85,7 @@ class Answered:
     compared: tuple[System, ...]
     """The old and the new system of a question about two; () for one about all."""
     amount: str
-    """The parameter with the number that the question is asked with: `change`, `max_drop`, or ""."""
+    """The parameter of the question's number: `change`, `max_drop`, or "" for none."""
     number: float
     """Its value; 0 without one."""
     found: tuple[Found, ...]
@@ -94,25 +94,25 @@ class Answered:
     lacking: str
     """Why the folder alone does not answer; "" if it does."""
     texts: Mapping[str, str]
-    """{query: its text} of the queries that answers name; "" for a text that is not on this machine."""
+    """{query: text} of the queries in answers; "" for a missing text."""
     command: str
-    """The command that answers more."""
+    """A command that answers more."""
     parameters: tuple[tuple[str, str | list[str]], ...]
-    """Parameters of the URL that differ from their defaults."""
+    """The URL parameters that differ from their defaults."""
 
     @property
     def again(self) -> dict[str, object]:
-        """The parameters of this page's URL."""
+        """The URL parameters of this page."""
         return dict(self.parameters)
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Names of the first and the second system, as in the answer."""
+        """Names of the first and the second system."""
         return ("baseline", "candidate") if self.amount == "max_drop" else ("from", "to")
 
     @property
     def of_query(self) -> dict[str, object]:
-        """The parameters with which a query is opened."""
+        """The URL parameters with which a query is opened."""
         return {name: value for name, value in self.parameters if name != self.amount}
 
 

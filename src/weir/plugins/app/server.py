@@ -1,4 +1,4 @@
-"""A server of pages as HTML and JSON, and of forms; it refuses requests without a token."""
+"""A server of pages as HTML and JSON, and of forms; refuses requests without a token."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """A request, as page functions receive it."""
+    """A request, as page functions get it."""
 
     folder: Folder
     judge: str
-    """Name of the judge whose token was shown; "" for an unnamed visitor."""
+    """Name of the judge by token; "" for an unnamed visitor."""
     names: Mapping[str, str]
-    """Values of the names in braces of the route's path."""
+    """{name in braces in the route's path: value}."""
     asked: Sequence[tuple[str, str]]
     """Query parameters of the URL, in order."""
     given: Mapping[str, str]
@@ -68,10 +68,10 @@ class Visit:
     rooms: Rooms | None
     """The pools open for judging; None without any."""
     owner: bool
-    """True for the owner of the server, who sees more than a judge may."""
+    """True for the owner, who sees more than a judge may."""
 
     def one(self, name: str, otherwise: str = "") -> str:
-        """Return a URL parameter's last value, `otherwise` if it is missing."""
+        """Return a URL parameter's last value, else `otherwise`."""
         return dict(self.asked).get(name, otherwise)
 
     def every(self, name: str) -> list[str]:
@@ -81,20 +81,20 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """A URL: the result of `view` as HTML by the template, or as JSON if `.json` follows the path."""
+    """A URL whose page is the result of `view`, as HTML by the template, or as JSON with `.json` after the path."""
 
     path: str
     template: str
     view: Callable[[Visit], object]
     judges: bool = False
-    """True if judges may see it too, who must not know the systems."""
+    """True if judges may see it, who must not know the systems."""
     writes: bool = False
-    """True for a POST URL; a read-only server has none."""
+    """True for a POST URL, which a read-only server lacks."""
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """A page function's answer that leads the browser to another URL of this server."""
+    """A page function's answer that leads to another URL of this server."""
 
     address: str
 
@@ -109,7 +109,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """The tokens of the visitors, and the host names that the server accepts."""
+    """The visitors' tokens, and the host names that requests may name."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""
@@ -117,10 +117,10 @@ class Access:
     read_only: bool = False
     cookie: str = "weir"
     tickets: set[str] = field(default_factory=set)
-    """One-time tokens of the first judge, for the browser's command line, which other users can read."""
+    """One-time tokens of the first judge for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a visitor's token or for an unused ticket; None if unknown."""
+        """Return the lasting token for a token or an unused ticket; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -129,7 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the CSRF value that a POST repeats, in the field `csrf` or the header `X-CSRF-Token`."""
+    """Return the CSRF value that a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -140,7 +140,7 @@ UNQUOTED = "~:@,;=!$&'()*+"
 
 
 def segment(name: str) -> str:
-    """Return any text as one URL segment, never `..` or ending in `.json`; `named` decodes it."""
+    """Return any text as one URL segment, never `..` or ending in `.json`; decoded by `named`."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
@@ -182,9 +182,9 @@ def application(
     rooms: Rooms | None = None,
     ahead: bool = False,
 ) -> ASGIApp:
-    """Return the server of a folder's pages and, unless it is read-only, of its forms.
+    """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
-    ahead: compile the templates of all pages while somebody reads the first one.
+    ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)
     looks.globals |= words or {}
@@ -383,7 +383,7 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 class Guard:
     """Middleware that refuses requests by host, token and origin, and sets every response's headers.
 
-    The token comes in a cookie, or in a URL that sets it; /static/ needs none. SAFE methods need no origin.
+    The token comes in a cookie, or in a URL that sets it; /static/ needs none.
     """
 
     inner: ASGIApp
@@ -448,9 +448,9 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests may name to a server listening at `host`; "*" is any IP address.
+    """Return the host names that requests to a server at `host` may name; "*" is any IP address.
 
-    Others are refused, such as a foreign page's name that resolves to this server (DNS rebinding).
+    Others are refused, against DNS rebinding.
     """
     try:
         loopback = ip_address(host).is_loopback

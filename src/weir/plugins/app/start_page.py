@@ -16,7 +16,7 @@ from weir.plugins.app.server import Page, Visit
 from weir.stats.compare import Comparison
 
 NEWEST = 5
-"""Number of results that are listed as the newest."""
+"""Number of newest results listed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Mean:
     best: bool
     """True if no other system is better or, before they are compared, has a better mean."""
     letters: str
-    """Letters of its tie groups; "" if systems were not compared with each other."""
+    """Letters of its tie groups; "" if not compared."""
     verdict: str
     """Against the first system; "" if not compared."""
     difference: float | None
@@ -38,7 +38,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class CollectionMeans:
-    """The means of all systems on one collection: a row of the first page."""
+    """The means of all systems on one collection."""
 
     name: str
     queries: int
@@ -47,7 +47,7 @@ class CollectionMeans:
     made: str
     """Time of its newest result, to the minute, in UTC."""
     means: tuple[Mean | None, ...]
-    """Mean of each system; None without its result."""
+    """Mean of each system; None without a result."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The front page of a results folder: means by one measure, open pools and the newest results."""
+    """The first page: means by one measure, open pools and the newest results."""
 
     measure: str
     measures: tuple[str, ...]
@@ -71,9 +71,9 @@ class Start:
     by_system: bool
     """True if systems are too many for columns."""
     comparing: int
-    """Number of collections whose systems are being compared at this moment."""
+    """Number of collections whose systems are being compared."""
     pools: tuple[RoomRow, ...]
-    """The pools open for judging, with their open and contested pairs."""
+    """The pools open for judging."""
     newest: tuple[Made, ...]
     remarks: tuple[str, ...]
 

@@ -22,7 +22,7 @@ from weir.systems.stored_run import CandidatePool, StoredRun
 ANSWERS = 10
 QUERY_CHARACTERS = 2000
 DEPTH = 100
-"""Documents requested, so that a document's rank in the other rankings is known."""
+"""Documents requested, so that ranks in other rankings are known."""
 WAITS = "It asks a service for each query, and waits for Ask."
 NO_SEARCH = "It is rankings in a file, which answer the queries of that file alone."
 
@@ -38,11 +38,11 @@ class Trial:
     query: str
     columns: tuple[Column, ...]
     known: str
-    """The query of the collection that has this text, whose grades are shown; "" without one."""
+    """The collection's query with this text, whose grades are shown; "" without one."""
     golden: str
-    """The collection file of the golden set to which the query may be added; "" without pools."""
+    """The golden set's collection file to which the query may be added; "" without pools."""
     waiting: bool
-    """True if a system asks a service for each query, which happens only on a POST request."""
+    """True if a system asks a service, which only a POST request does."""
 
     @property
     def chosen(self) -> list[str]:
@@ -59,10 +59,7 @@ class Trial:
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in the URL.
-
-    Systems that ask a service are not searched, so that reading a page costs nothing.
-    """
+    """Return the rankings of up to four systems for the query in the URL; services are not asked."""
     return _trial(visit, visit.one("query"), False)
 
 

@@ -1,4 +1,4 @@
-"""The page on why two systems differ on a collection, as `weir why` explains it."""
+"""The page of why two systems differ, by `weir why`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.plugins.app.server import Page, Visit
 
 @dataclass(frozen=True)
 class WhyTwo:
-    """The page on why two systems' means differ."""
+    """Why two systems' means differ."""
 
     collection: str
     first: System

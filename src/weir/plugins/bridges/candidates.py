@@ -35,8 +35,7 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
     re-ranker.
 
     All are ordered unless a re-ranker has a depth. Raises BadValue for a system that scores only documents
-    that it
-    finds itself, such as a fusion.
+    that it finds itself, such as a fusion.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)

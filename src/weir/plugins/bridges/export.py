@@ -119,17 +119,14 @@ def write_hub_results(
     the paths.
 
     Splits other than test give <collection>-<split>.yaml. A file has nDCG@10 in percent; the notes have its
-    interval
-    and the number of queries.
+    interval and the number of queries.
 
     results: a results folder, or finished results.
     dataset: the data set on the hub as ORG/NAME:TASK, for results on one collection, by default MTEB's.
 
     Raises BadValue for an unknown data set, one with several collections, and results without nDCG@10;
-    without
-    `dataset` also for a collection whose counts differ from the published ones. Raises MissingExtra without
-    PyYAML,
-    FormatError for damaged results, StoreError if a file cannot be written.
+    without `dataset` also for a collection whose counts differ from the published ones. Raises MissingExtra
+    without PyYAML, FormatError for damaged results, StoreError if a file cannot be written.
     """
     yaml = require("yaml", "import-sources")
     cells = _counting_cells(results)
@@ -194,12 +191,9 @@ def write_mteb_results(
     model: the name in MTEB, such as intfloat/e5-small, for results of one system, by default weir/<system>.
 
     Scores are means, under MTEB's names where it has the measure. Other splits in an existing file are kept.
-    A model's
-    revision is a hash of the system's settings. Raises BadValue for results without nDCG@10, one model for
-    several
-    systems, two results with the same path, and a collection whose counts differ from the published ones.
-    Raises
-    StoreError if a file cannot be written.
+    A model's revision is a hash of the system's settings. Raises BadValue for results without nDCG@10, one
+    model for several systems, two results with the same path, and a collection whose counts differ from the
+    published ones. Raises StoreError if a file cannot be written.
     """
     cells = _counting_cells(results)
     systems = {cell.label or cell.system for cell in cells}
@@ -324,8 +318,7 @@ def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any])
     """Write a run in TREC's format, with metadata in comments at its head.
 
     Raises BadValue for a file name of another format and for white space in an identifier, MissingExtra
-    without
-    PyYAML, StoreError if the file cannot be written.
+    without PyYAML, StoreError if the file cannot be written.
     """
     text = require("yaml", "import-sources").safe_dump(
         dict(metadata), sort_keys=False, allow_unicode=True, width=1000

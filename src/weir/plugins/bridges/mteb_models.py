@@ -82,8 +82,7 @@ def from_mteb(
     version: a label that identifies stored results. Without it they are computed again in each process.
 
     Vectors compared by cosine or dot product are searched by Weir, exactly; others by MTEB. Raises BadValue
-    for another
-    object, MissingExtra without mteb.
+    for another object, MissingExtra without mteb.
     """
     if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
         raise BadValue(
@@ -112,8 +111,7 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
     revision: by default a hash of everything that decides the rankings.
 
     Given candidates are ordered by the system's scores, or by its last re-ranker. Raises BadValue for another
-    object,
-    MissingExtra without mteb.
+    object, MissingExtra without mteb.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     meta = require("mteb.models.model_meta", "bridges").ModelMeta
@@ -157,8 +155,7 @@ class MtebSearchModel:
         top_ranked: {query: the only documents to rank}.
 
         A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
-        for
-        conversations, and for a re-ranker without top_ranked.
+        for conversations, and for a re-ranker without top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

@@ -58,10 +58,8 @@ def to_pyterrier(system: object, collection: Dataset | Corpus, k: int = 1000) ->
     system: a system, a re-ranker, or a function or object that `weir.system` takes.
 
     A frame of queries (qid, query) gives up to k documents each, with docno, score and rank from 0; a frame
-    with
-    documents is ordered by the system's scores, or its last re-ranker's. Other columns are kept. Raises
-    BadValue for
-    another object, MissingExtra without PyTerrier.
+    with documents is ordered by the system's scores, or its last re-ranker's. Other columns are kept. Raises
+    BadValue for another object, MissingExtra without PyTerrier.
     """
     own = system if isinstance(system, Reranker) else as_system(system)
     corpus = collection if isinstance(collection, Corpus) else collection.corpus

@@ -57,11 +57,9 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
     evaluator=SentenceTransformersEvaluator("mine/").
 
     A SentenceTransformer or SparseEncoder ranks all documents exactly, a CrossEncoder re-ranks the first
-    `depth`
-    documents of `first`. A call returns <name>_<measure> and the ends of 95% intervals, <name>_<measure>_low
-    and _high.
-    With an output path it writes values by query to weir/<name>/, for `weir.Scores.load`, and means, for
-    `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
+    `depth` documents of `first`. A call returns <name>_<measure> and the ends of 95% intervals,
+    <name>_<measure>_low and _high. With an output path it writes values by query to weir/<name>/, for
+    `weir.Scores.load`, and means, for `weir.ResultSet.load`. Raises the errors of `load` and `measures_of`.
     """
 
     dataset: Dataset | str | Path

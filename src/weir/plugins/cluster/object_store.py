@@ -1,8 +1,7 @@
 """Objects in a store that machines share: S3, Google Cloud Storage, Azure, and others that fsspec knows.
 
 An object appears whole or not at all. Of several machines that create it, one succeeds (If-None-Match); a
-store that
-ignores the condition is refused.
+store that ignores the condition is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
 Vectors and rankings never pass through Ray: a task gets names and the number of a result, and does the work
-    of
-`weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This module
-restarts lost tasks.
+of `weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This
+module restarts lost tasks.
 """
 
 from __future__ import annotations
@@ -282,8 +281,7 @@ class RayCluster:
         """Make all unfinished results of an experiment; failures are raised after the others have finished.
 
         Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
-        this process
-        has, and WeirError for failed results.
+        this process has, and WeirError for failed results.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

@@ -1,8 +1,7 @@
-"""Approximate search of vectors through FAISS.
+"""Approximate search of vectors by FAISS.
 
-An index has the name of FAISS's factory, such as "Flat", "IVF1024,Flat", "HNSW32", "IVF1024,PQ48" or "SQ8";
-the
-effort is the number of lists (IVF) or candidates (graphs) that a query visits.
+An index is named as by FAISS's factory, such as "Flat", "IVF1024,Flat", "HNSW32", "IVF1024,PQ48" or "SQ8";
+the effort is the number of lists (IVF) or candidates (graphs) that a query visits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documents expanded, or with changed term weights, before indexing: `doc2query`, `deepct`."""
+"""Documents expanded, or with other term weights, before indexing: `doc2query`, `deepct`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ EXPECTED = "an object with a document's identifier (_id) and its questions (pred
 
 @dataclass(frozen=True, eq=False)
 class Expansions:
-    """The questions that a model wrote about each document, indexed with its text."""
+    """A model's questions about each document, indexed with its text."""
 
     lines: Callable[[int, int], Strings]
     """(start, stop) -> the questions of each document, one on a line."""
@@ -63,13 +63,13 @@ class Expansions:
     """Documents without questions."""
 
     def block(self, start: int, stop: int) -> Strings:
-        """Return the questions of documents start..stop-1, a text each, joined by blanks."""
+        """Return the questions of documents start..stop-1 as texts, joined by blanks."""
         lines = self.lines(start, stop)
         return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return the questions that a model writes about each document; they are stored by text in Weir's home."""
+    """Return a model's questions about each document; they are stored by text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -96,9 +96,8 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
-    A document that the file lacks has none. Raises FormatError for a missing or damaged file, another form,
-    and if
-    no line is about a document of the corpus.
+    Documents missing in the file have none. Raises FormatError for a missing or damaged file, another form,
+    and if no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -130,7 +129,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
 
 def contents(path: Path) -> str:
-    """Return a hash of a file, 16 hex digits; raises FormatError if it cannot be read."""
+    """Return 16 hex digits, a hash of a file; raises FormatError if it cannot be read."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -210,7 +209,7 @@ class Doc2Query:
 
     @cached_property
     def writer(self) -> QuestionWriter:
-        """The model that writes questions, with these settings."""
+        """The model that writes questions."""
         return QuestionWriter(**{name: getattr(self, name) for name in WRITING})
 
     @property
@@ -235,8 +234,7 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Return the searcher of the documents with questions, which are written by the model or read from
-        the file.
+        """Return the searcher of the documents with questions, written by the model or read from the file.
 
         Warns (RankingWarning) if the file has none for some documents; raises FormatError.
         """
@@ -352,7 +350,7 @@ class DeepCT:
 
     @property
     def encoder(self) -> SparseEncoder:
-        """The encoder that gives tokens their weights."""
+        """The encoder of the tokens' weights."""
         reading = ("max_length", "dtype", "engine", "batch_tokens")
         return SparseEncoder("deepct", self.model, **{name: getattr(self, name) for name in reading})
 
@@ -403,7 +401,7 @@ class DeepCT:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A table that joins a tokenizer's word pieces to whole words."""
+    """A table from a tokenizer's word pieces to whole words."""
 
     pieces: list[str]
     """Text of every token."""
@@ -429,8 +427,8 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], all distinct words, weights, numbers of the
-        distinct words).
+        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
+        words).
 
         A word occurs once in a text, with its largest weight.
         """

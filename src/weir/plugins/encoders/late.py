@@ -59,7 +59,7 @@ QUERY, DOCUMENT = 32, 300
 
 @dataclass(frozen=True, eq=False)
 class LateRecipe:
-    """The complete settings of a late-interaction encoder, before anything is loaded."""
+    """All settings of a late-interaction encoder, before anything is loaded."""
 
     checkpoint: Checkpoint
     query_marker: str = ""
@@ -251,7 +251,7 @@ class LateEncoder:
 
 @dataclass(frozen=True, eq=False)
 class TokenEncoder:
-    """A model and tokenizer for one kind of text, documents or queries, with its special tokens."""
+    """A model and tokenizer for documents or queries, with its special tokens."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -279,7 +279,7 @@ class TokenEncoder:
         return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
-        """Return the tokens, each text filled up to `fill` tokens if that is set."""
+        """Return the tokens, each text filled up to `fill` tokens if set."""
         if not self.fill:
             return batch
         lengths = batch.lengths
@@ -292,7 +292,7 @@ class TokenEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedLate:
-    """A late-interaction encoder whose checkpoint is loaded on a device."""
+    """A late-interaction encoder loaded on a device."""
 
     encoder: LateEncoder
     recipe: LateRecipe
@@ -328,7 +328,7 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of texts, in order, some thousand texts at a time; NaN is not refused.
+        """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
 
         Raises BadValue, while read, for a text that does not fit into memory.
         """

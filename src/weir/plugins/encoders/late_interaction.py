@@ -1,4 +1,4 @@
-"""Late interaction, `colbert`: MaxSim search over token vectors, and re-ranking by it."""
+"""Late interaction, `colbert`: search and re-ranking by MaxSim over token vectors."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class ColBERT:
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
-        """Return the number of candidates to score for the k best, 0 for all documents."""
+        """Return the number of candidates to score for the k best; 0 for all documents."""
         if self.candidates is None or (self.candidates == "auto" and documents < CANDIDATES_FROM_DOCUMENTS):
             return 0
         return max(CANDIDATES, 2 * k) if self.candidates == "auto" else max(int(self.candidates), k)
@@ -295,7 +295,7 @@ def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates
 
 @dataclass(frozen=True, eq=False)
 class LateScorer:
-    """A scorer of given documents that encodes only these."""
+    """A scorer that encodes the given documents alone."""
 
     system: ColBERT
     corpus: Corpus

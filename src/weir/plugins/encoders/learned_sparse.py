@@ -1,4 +1,4 @@
-"""Learned sparse retrieval, `splade`, `sparta` and `unicoil`: exact search for weighted terms."""
+"""Learned sparse retrieval, `splade`, `sparta` and `unicoil`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ BLOCK_WEIGHTS = 1 << 20
 @named_arguments
 @dataclass(frozen=True)
 class Sparse:
-    """Learned sparse retrieval with exact search, made by `splade`, `sparta` and `unicoil`; raises
-    UnknownName or BadValue."""
+    """Learned sparse retrieval with exact search; raises UnknownName or BadValue."""
 
     encoder: SparseEncoder
     """A SparseEncoder, or the name of a SPLADE checkpoint."""

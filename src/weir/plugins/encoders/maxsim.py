@@ -1,4 +1,4 @@
-"""Compiled loops of late interaction: exact MaxSim, bounds from int8 vectors, the residual codec."""
+"""Compiled kernels of late interaction: exact MaxSim, bounds from int8 vectors, the residual codec."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def _inside(starts: Int64, ends: Int64, count: int) -> bool:
 
 
 def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the bytes of a contiguous table as a read-only view, which keeps the table alive."""
+    """Return the bytes of a contiguous array as a read-only view, which keeps it alive."""
     view = tokens.reshape(-1).view(np.uint8)
     view.flags.writeable = False
     return view
@@ -439,8 +439,7 @@ def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-u
 
 @jit
 def pack_bytes(query: Float32, panels: NDArray[np.uint8], facts: Float32) -> None:
-    """Write query tokens, float32[n, d], as bytes into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4],
-    offset by 128.
+    """Write query tokens, float32[n, d], as bytes + 128 into panels, uint8[ceil(n / WIDTH), d / 4, WIDTH, 4].
 
     facts: float32[n, 4], receives step, squared norm, squared error, and as int32 the sum of the bytes.
     """
@@ -528,8 +527,7 @@ def estimate(
 
 
 def can_quantise(tokens: NDArray[np.floating]) -> bool:
-    """Return True if `bounds` can compare tokens as bytes in place: contiguous float16 or float32, AVX-512
-    with VNNI."""
+    """Return True if `bounds` can compare tokens in place: contiguous float16 or float32, AVX-512 with VNNI."""
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 

@@ -1,4 +1,4 @@
-"""Search by MaxSim: the k best documents for queries of several vectors, over all documents or candidates."""
+"""Search by MaxSim: the k best documents for queries of several vectors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TokenRows(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The number of values of a token vector."""
+        """The length of a token vector."""
         ...
 
     @property
@@ -56,11 +56,11 @@ class TokenRows(Protocol):
         ...
 
     def rows_of(self, numbers: NDArray[np.integer]) -> Ragged:
-        """Return the token vectors of the documents with these numbers, in this order."""
+        """Return the token vectors of these documents, in this order."""
         ...
 
     def release(self) -> None:
-        """Free the memory of blocks that were read before."""
+        """Free the memory of earlier blocks."""
         ...
 
 
@@ -232,7 +232,7 @@ CALIBRATION_VECTORS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Clusters of token vectors: float32 centroids of length 1, the centroid of each token, offsets of documents."""
+    """Clusters of token vectors: float32 centroids of length 1, each token's centroid, offsets of documents."""
 
     centroids: Float32
     code: Int32
@@ -305,8 +305,7 @@ def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, 
     """Return up to `count` candidates of each query, ascending document numbers, int64.
 
     They have the best scores by centroids of the documents with a token in one of the `probes` centroids
-    nearest to
-    a query token.
+    nearest to a query token.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))
@@ -416,7 +415,7 @@ def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
 
 
 def refuse_odd(dimensions: int, bits: int) -> None:
-    """Raise BadValue if compressed vectors of this many numbers do not fill whole bytes."""
+    """Raise BadValue if compressed vectors of this length do not fill whole bytes."""
     if dimensions * bits % 8:
         raise BadValue(
             f"vectors of {dimensions} numbers do not fill whole bytes with {bits} bits each; take bits=0"
@@ -426,7 +425,7 @@ def refuse_odd(dimensions: int, bits: int) -> None:
 def write_clusters(
     folder: Path, clusters: Centroids, lists: CentroidLists | None, small: Compressed | None
 ) -> None:
-    """Write centroids, lists and compressed vectors to a folder, without parts that are None."""
+    """Write centroids, lists and compressed vectors to a folder; None is left out."""
     for name, part in (("clusters", clusters), ("lists", lists)):
         if part is not None:
             for field in fields(part):
@@ -438,8 +437,7 @@ def write_clusters(
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Centroids, CentroidLists | None, Compressed | None]:
-    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError for a
-    damaged file."""
+    """Return (centroids, lists or None, compressed vectors or None), memory-mapped; raises StoreError if damaged."""
 
     def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(folder / f"{name}.npy", dtype, shape)

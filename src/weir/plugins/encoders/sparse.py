@@ -101,7 +101,7 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text (rows of TERM, ascending), each with its largest weight above 0 over the
+    """Return the terms of each text (rows of TERM, ascending), with the largest weight above 0 over the
     tokens.
 
     add: sum the weights instead.
@@ -148,7 +148,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and how its outputs are pooled, by the checkpoint's files."""
+    """A model and the pooling of its outputs, by the checkpoint's files."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -166,7 +166,7 @@ class TokenWeights:
 
 @dataclass(frozen=True, eq=False)
 class SparseCheckpoint:
-    """The encoders of documents and of queries in a checkpoint; queries may need a table of weights alone."""
+    """A checkpoint's encoders of documents and of queries, which may be a table of weights alone."""
 
     document: SparseModel
     query: SparseModel | TokenWeights
@@ -366,7 +366,7 @@ class SparseEncoder:
 
 @dataclass(frozen=True, eq=False)
 class SparseRecipe:
-    """The complete settings of a sparse encoder, before anything is loaded."""
+    """All settings of a sparse encoder, before anything is loaded."""
 
     encoder: SparseEncoder
     layout: SparseCheckpoint
@@ -383,14 +383,14 @@ class SparseRecipe:
         return self.layout.query if kind == "query" else document
 
     def limit(self, kind: Kind) -> int:
-        """Return the number of tokens of a text that are read at most."""
+        """Return the most tokens of a text that are read."""
         side = self.side(kind)
         checkpoint = side.checkpoint if isinstance(side, SparseModel) else side.tokenizer
         stated = self.stated.get(kind) or checkpoint.limit
         return text_limit(self.encoder.model, checkpoint, self.limits[kind], stated)
 
     def most_terms(self, kind: Kind) -> int | None:
-        """Return the number of terms of a text that are kept at most; None for all."""
+        """Return the most terms of a text that are kept; None for all."""
         if kind == "query":
             return self.encoder.top_query
         return (
@@ -398,7 +398,7 @@ class SparseRecipe:
         )
 
     def prompt(self, kind: Kind) -> str:
-        """Return the text put before each text of this kind, "" for none."""
+        """Return the text before each text of this kind; "" for none."""
         side = self.side(kind)
         if isinstance(side, TokenWeights):
             return ""
@@ -446,14 +446,14 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return the engine that computes a checkpoint on a device; nothing is loaded."""
+        """Return a checkpoint's engine on a device, without loading."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
     def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Return the loaded encoder of queries or documents; it shares the model of `document`, the loaded
-        one of documents."""
+        """Return the loaded encoder of queries or documents; `document`, the loaded one of documents, shares
+        its model."""
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
@@ -517,7 +517,7 @@ class SparseRecipe:
 
 @dataclass(frozen=True, eq=False)
 class LoadedSparse:
-    """A learned sparse encoder whose checkpoint is loaded on a device."""
+    """A learned sparse encoder loaded on a device."""
 
     recipe: SparseRecipe
     place: ComputePlace
@@ -527,7 +527,7 @@ class LoadedSparse:
 
     @property
     def vocabulary(self) -> int:
-        """The size of the vocabulary: every term number is below it."""
+        """The size of the vocabulary, above every term number."""
         sizes = [int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0)]
         for part in (self.query, self.document):
             sizes.append(int(part.tokenizer.inner.get_vocab_size(with_added_tokens=True)))

@@ -58,7 +58,7 @@ class T5:
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
-        """Return the scores of these words as the first word of each answer, float32[texts, words]."""
+        """Return the scores of words as an answer's first word, float32[texts, words]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
@@ -177,11 +177,10 @@ class MonoT5:
         fetch(self.model)
 
     def load(self, device: str = "auto") -> LoadedMonoT5:
-        """Return the model loaded on a device, downloaded if needed.
+        """Return the model loaded on a device, downloaded if missing.
 
         Raises DownloadError, StoreError for damaged files, BadValue for an unsupported checkpoint or a
-        vocabulary
-        without an answer word (token_true, token_false).
+        vocabulary without an answer word (token_true, token_false).
         """
         self.fetch()
         checkpoint = _read_t5(self.model)
@@ -230,8 +229,7 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class Prompts:
-    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, the last word
-    never cut."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, with the last word."""
 
     inner: Any
     limit: int
@@ -262,7 +260,7 @@ WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 
 @dataclass(frozen=True)
 class QuestionWriter:
-    """Settings of a T5 that writes questions to texts, drawn at random by the text alone.
+    """Settings of a T5 that writes questions on texts, drawn at random by the text alone.
 
     On a CPU equal texts get equal questions; on a GPU rounding may change a draw.
     """
@@ -312,7 +310,7 @@ class QuestionWriter:
 
 @dataclass(frozen=True, eq=False)
 class LoadedWriter:
-    """A T5 that writes questions about documents, loaded on a device."""
+    """A T5 that writes questions on documents, loaded on a device."""
 
     writer: QuestionWriter
     engine: T5
@@ -322,7 +320,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield the questions about each text in order, a list for each, some texts at a time."""
+        """Yield a list of questions for each text in order, some texts at a time."""
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

@@ -41,7 +41,7 @@ def _filled_up(x: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x [n, d] times the transpose of a matrix [m, d], plus a bias [m]: [n, m]."""
+    """Return x [n, d] times the transpose of weight [m, d], plus bias [m], as [n, m]."""
     return require("torch", extra="torch").nn.functional.linear(_filled_up(x), weight, bias)[: x.shape[0]]
 
 
@@ -56,7 +56,7 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
     """Return a batch's attention function on a CPU.
 
-    bias: [heads, longest, longest], whose first rows and columns belong to a text; added to the scores.
+    bias: [heads, longest, longest], added to the scores; a text takes its first rows and columns.
     """
     torch = require("torch", extra="torch")
     bounds, runs, first = batch.ptr.tolist(), list[tuple[int, int, int, Tensor | None]](), 0
@@ -132,7 +132,7 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
 
 @dataclass(frozen=True, eq=False)
 class TorchEngine:
-    """A transformer whose weights are on a device, computed by Weir's own PyTorch code."""
+    """A transformer on a device, computed by Weir's own PyTorch code."""
 
     weights: Weights
     device: Any
@@ -221,10 +221,8 @@ class TorchEngine:
 
 
 def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
-    """Return an engine with its weights on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16.
-
-    Raises BadValue for another dtype.
-    """
+    """Return an engine on a device ("cpu", "cuda", "cuda:1") in fp32, bf16 or fp16; raises BadValue for
+    another dtype."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
     placed = _placed(weights, place, kind)
@@ -246,7 +244,7 @@ def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
 
 
 def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401 - a module and its device
-    """Return an array as a tensor on a device; on a CPU it shares memory, to a GPU it is copied asynchronously."""
+    """Return an array as a tensor on a device; a CPU shares its memory, a GPU gets a copy asynchronously."""
     tensor = torch.from_numpy(values)
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
@@ -304,7 +302,7 @@ class TorchBody(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if the cost of a batch is its number of texts times its longest text."""
+        """True if a batch costs its number of texts times its longest text."""
         ...
 
     @property
@@ -324,7 +322,7 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) of the entries that are above a threshold or NaN."""
+    """Return (row, column, value) of the entries above a threshold or NaN."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
@@ -332,7 +330,7 @@ def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]
 
 @dataclass(frozen=True, eq=False)
 class TorchModel:
-    """A transformer with a head, as an Engine that encoders call."""
+    """A transformer with a head, as an Engine."""
 
     body: TorchBody
     head: TorchHead
@@ -403,9 +401,8 @@ def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str,
 
 
 def pool(h: Tensor, ptr: Int64, pooling: str) -> Tensor:
-    """Return hidden states, [tokens, width], pooled to a vector for each text, float32[texts, width].
-
-    A text without tokens gets zeros.
+    """Return hidden states, [tokens, width], pooled to float32[texts, width]; zeros for a text without
+    tokens.
 
     ptr: int64[texts + 1], offsets of the texts' tokens.
     pooling: "mean", "cls", "last" or "max".

@@ -62,7 +62,7 @@ class OwnModel:
     batch_independent: bool = False
 
     def rows(self, batch: Tokens) -> Tensor:
-        """Return the scores of classes [texts, classes], or the weights of terms [texts, vocabulary]."""
+        """Return scores of classes [texts, classes], or weights of terms [texts, vocabulary]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             tables = self.body.tables(batch)
@@ -91,7 +91,7 @@ def _last_states(module: Any, tables: dict[str, Any]) -> Tensor:  # noqa: ANN401
 
 
 def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
-    """Return the padded tables that transformers' models take, int64[texts, longest] each."""
+    """Return the padded inputs of transformers' models, int64[texts, longest] each."""
     tables = {
         "input_ids": batch.padded(batch.ids, fill),
         "attention_mask": batch.attended().astype(np.int64),

@@ -1,4 +1,4 @@
-"""Values as files write them: fields that know if they were used, identifiers as spelled, lists in text."""
+"""Values as files write them, with a record of the fields used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIMMED = "\0blanks"
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record, which remember if they were used: reading by name marks a field, iterating does not."""
+    """The fields of a record; reading one by name marks it as used, iterating does not."""
 
     __slots__ = ("taken",)
     taken: set[str]
@@ -41,20 +41,19 @@ class Cells(dict[str, Any]):
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's stripped text, "" for none, a list or an object; mark the field as used if it has
-        a text."""
+        """Return a field's stripped text, marked as used; "" for none, a list or an object."""
         if text := plain_text(value := super().get(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
-        """Return a field's number, and mark the field as used; None if it has no number."""
+        """Return a field's number, marked as used; None without one."""
         if (value := number(super().get(name))) is not None:
             self.take(name)
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, a list or object for a text that spells one; mark the field as used.
+        """Return a field's value, a list or object for a text that spells one; mark it as used.
 
         Raises ValueError for a malformed or abridged list.
         """
@@ -75,7 +74,7 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make these records, which hold the same fields, share one set of used fields."""
+        """Make these records of the same fields share one set of used fields."""
         self.take()
         for other in others:
             other.taken = self.taken
@@ -118,11 +117,11 @@ class Cells(dict[str, Any]):
 
 
 class RepeatedNameError(Exception):
-    """Raised for an object that holds a name twice; the message is the name."""
+    """Raised for a repeated name in an object; the message is the name."""
 
 
 def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
-    """Return a record of (name, value) pairs; raises RepeatedNameError."""
+    """Return a record of (name, value) pairs; raises RepeatedNameError for a repeated name."""
     fields = Cells(pairs)
     if len(fields) < len(pairs):
         raise RepeatedNameError(first_repeated(name for name, _ in pairs))
@@ -155,7 +154,7 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 
 
 def trimmed(records: Iterable[Cells]) -> int:
-    """Return the number of records in which a text lost blanks around it."""
+    """Return the number of records with a text that lost blanks around it."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
 
 
@@ -177,7 +176,7 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue that asks which of several columns has a role."""
+    """Raise BadValue, asking which of several columns has a role."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
@@ -192,7 +191,7 @@ class Spelled(float):
 
     @staticmethod
     def of(text: str) -> Spelled:
-        """Return the number of a text, which keeps its spelling."""
+        """Return the number of a text, with its spelling."""
         value = Spelled(text)
         value.text = text
         return value
@@ -204,10 +203,7 @@ def plain_text(value: object) -> str:
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as the file spells it; "" for None, blanks, NaN, lists, objects and bytes.
-
-    A whole float loses its point: 7.0 is "7".
-    """
+    """Return a scalar as the file spells it, but 7.0 as "7"; "" for None, blanks, NaN, lists, objects and bytes."""
     if value is None or isinstance(value, (dict, list, bytes)):
         return ""
     if isinstance(value, float):
@@ -220,18 +216,23 @@ def identifier(value: object) -> str:
 
 
 _ERRORS = re.compile(r"#+|#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|ERROR!|SPILL!)")
+_EXACT = 2.0**53  # whole numbers below it are exact in floats
 _ROUNDED = re.compile(r"-?\d(\.\d+)?E\+\d+")
 
 
 def is_rounded(value: object) -> bool:
-    """Return True for a long number as a spreadsheet shows it, such as 1.23457E+17."""
+    """Return True for a long number as spreadsheets show it, such as 1.23457E+17."""
     return isinstance(value, str) and _ROUNDED.fullmatch(value.strip()) is not None
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for a value that is no identifier: a list, object, Boolean, bytes, or a spreadsheet's #N/A."""
+    """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may lack digits."""
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
+    if type(value) is float and math.isfinite(value) and abs(value) >= _EXACT:
+        raise ValueError(
+            f"{value:.0f} as '{column}' is a float, whose last digits are lost; write it as whole or text"
+        )
     if type(value) is int or (type(value) is str and value.lstrip()[:1] not in ("[", "{")):
         return
     with suppress(ValueError):
@@ -249,7 +250,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a finite number, also from a text; None for anything else."""
+    """Return a finite number, also from a text; else None."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -268,12 +269,12 @@ def is_grade(value: object) -> bool:
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number that a word such as true, no or irrelevant stands for; other values are unchanged."""
+    """Return the number of a word such as true, no or irrelevant; other values unchanged."""
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
 def grade_word(value: object) -> str:
-    """Return a grade's words in lower case, with single blanks for hyphens, underscores and white space."""
+    """Return a grade's words in lower case; hyphens, underscores and white space become single blanks."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -297,8 +298,7 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """Return a list, or the list that a text spells, members as spelled ([1.10] has "1.10"); None for another
-    value.
+    """Return a list, or the list that a text spells, members as spelled ([1.10] has "1.10"); else None.
 
     Raises ValueError for a malformed or abridged list.
     """
@@ -309,7 +309,7 @@ def listed(value: object) -> list[Any] | None:
 
 
 def spelled(text: str) -> list[Any] | dict[str, Any] | None:
-    """Return the list or object that a text spells, as JSON, Python or numpy; None for another text.
+    """Return the list or object that a text spells, as JSON, Python or numpy; else None.
 
     Raises ValueError for a malformed or abridged list, or a repeated name.
     """

@@ -1,6 +1,6 @@
-"""Click models: how attractive documents are, from clicks and impressions, with intervals.
+"""Click models: clicks of documents over expected clicks, with intervals.
 
-A share is sum(clicks) / sum(exposure); models differ in the exposure of a position alone.
+Models differ in the exposure of a position alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """Clicks and impressions, a row for each query, document and position."""
+    """Clicks and impressions by query, document and position."""
 
     pair: Int64
     """int64[rows]: the number of the pair of query and document, from 0."""
@@ -39,7 +39,7 @@ class ClickLog:
 
     @property
     def positioned(self) -> bool:
-        """True if every row has the rank of its document."""
+        """True if every row has a rank."""
         return bool((self.position > 0).all())
 
 
@@ -58,7 +58,7 @@ class ClickShare:
 
 @dataclass(frozen=True)
 class ClickModel:
-    """A click model; its text is the form in which it is given, such as "pbm=1,0.6,0.4"."""
+    """A click model; its text is such as "pbm=1,0.6,0.4"."""
 
     name: str
     examination: tuple[float, ...] = ()
@@ -88,10 +88,10 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """Return each pair's clicks over expected clicks, in order of pairs; 0 if no click is expected.
+    """Return each pair's clicks over expected clicks, by pair; 0 if no click is expected, and 1 at most
+    except for coec.
 
-    All but coec are cut at 1. Raises BadValue if the log lacks positions that the model needs, or examination
-    is given for too few.
+    Raises BadValue if the log lacks positions that the model needs, or examination is given for too few.
     """
     # The interval holds each share that the clicks are within 1.96 standard errors of, for independent clicks with
     # probability share * exposure and known exposures; for exposure 1 it is Wilson's (Wilson 1927).

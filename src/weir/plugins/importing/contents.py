@@ -1,4 +1,4 @@
-"""A file of unknown format as a value, rows or lines, and the roles of its columns."""
+"""A file of unknown format as a value, rows or lines, with roles of columns."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from weir.errors import BadValue, FormatError, UnknownName, require
 from weir.files.column_names import Part, field_names, fold, identifier_names, is_header, of_role, usual
 from weir.files.formats import (
     ARROW_TABLES,
+    HEADER_AGAIN,
     MISSING,
     SEMICOLON,
     cells_of,
@@ -44,6 +45,7 @@ from weir.plugins.importing.cells import (
     number,
     one_of,
     plain_text,
+    refuse_no_identifier,
     spelled,
     unique_cells,
 )
@@ -77,7 +79,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """A record of an imported file, with its place in the file."""
+    """A record of an imported file, with its place there."""
 
     where: str
     """Its place in the file, such as "line 3" or "entry 2"."""
@@ -162,12 +164,12 @@ def kind_of_values(values: Iterable[object]) -> ValueKind:
 
 
 def is_text(value: object) -> bool:
-    """Return True if a value has more than 20 words, so that it is no identifier or title."""
+    """Return True for more than 20 words, too many for an identifier or title."""
     return len(plain_text(value).split()) > _LONGEST_NAME
 
 
 def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Return True if a column holds documents' texts, not identifiers, by its values or its name and values."""
+    """Return True if a column holds documents' texts, not identifiers."""
     members = [
         one for value in values for one in (value if isinstance(value, list) else [value]) if plain_text(one)
     ]
@@ -255,8 +257,7 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return the role of a column named id: "query_id", "id", or "" for row numbers; raises BadValue if it is
-    open."""
+    """Return "query_id", "id", or "" for row numbers; raises BadValue if it is open."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:
@@ -280,7 +281,8 @@ def _role_of_id(
 
 
 def numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
-    """Return True if a column differs between rows of one query and repeats no value, as no identifier of queries does.
+    """Return True if a column repeats no value and differs between rows of one query, so that it numbers
+    rows.
 
     query: the column of queries' texts.
     """
@@ -312,7 +314,7 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
-    """Return the unused columns whose names say that they tell rows of several systems or collections apart."""
+    """Return the unused columns whose names tell apart rows of several systems or collections."""
     names = dict.fromkeys(name for row in rows for name in row.fields)
     return [name for name in names if fold(name) in field_names().parts[part] and name not in used]
 
@@ -341,8 +343,22 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
             )
 
 
+def with_identifiers(
+    rows: Sequence[TableRow], columns: Iterable[str]
+) -> tuple[list[TableRow], dict[str, str]]:
+    """Return (the rows whose cells in these columns can be identifiers, {place: reason} of the others)."""
+    names, odd = list(columns), dict[str, str]()
+    for row in rows:
+        try:
+            for name in names:
+                refuse_no_identifier(name, dict.get(row.fields, name))
+        except ValueError as error:
+            odd[row.where] = str(error)
+    return [row for row in rows if row.where not in odd], odd
+
+
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """Return (column of the records' identifiers or "", candidates whose values repeat).
+    """Return (column of identifiers or "", candidates whose values repeat).
 
     roles: roles whose usual names may be identifiers too.
 
@@ -367,7 +383,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts, "" for none; `used` is the column of identifiers; raises BadValue for several."""
+    """Return the column of texts, "" for none; `used` is the column of identifiers. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -424,6 +440,8 @@ def _table(
     for line, row in records:
         fields: dict[str, Any] = dict(zip(columns, row, strict=False))
         extra = [cell for cell in row[width:] if cell.strip()]
+        if header and [cell.strip().removeprefix("\ufeff") for cell in row] == cells:
+            raise FormatError(path, *HEADER_AGAIN, line)
         if extra or (not header and len(row) != width):
             fields[BEYOND] = f"more cells than columns ('{', '.join(extra or row[-1:])[:40]}')"
         rows.append(TableRow.of(f"line {line}", fields))
@@ -576,25 +594,25 @@ class Contents:
 
     @property
     def stem(self) -> str:
-        """The file's name without its endings."""
+        """The file name without endings."""
         name = unpacked_name(self.path)
         return Path(name).stem or name
 
     @property
     def count(self) -> int:
-        """The number of rows, or of lines with text."""
+        """Number of rows, or of lines with text."""
         if self.shape == "lines":
             return sum(bool(line.strip()) for line in self.text.split("\n"))
         return len(self.rows)
 
     def sound(self) -> Contents:
-        """Return the contents without rows that are no records, such as a row of totals."""
+        """Return the contents without rows that are no records, such as totals."""
         if not any(BEYOND in row.fields for row in self.rows):
             return self
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """Return the first of these words in the name of the file or its folder; "" if none is."""
+        """Return the first of these words in the name of the file or its folder; "" without any."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -608,13 +626,12 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Return a file's content, parsed.
+    """Return a file's parsed content.
 
     roles: the user's {role: column}, by name or number from 1.
 
     Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package
-    (Parquet, YAML), BadValue
-    if memory may not hold the values.
+    (Parquet, YAML), BadValue if memory may not hold the values.
     """
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)
@@ -812,8 +829,7 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 
 
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the rows of a table as pandas writes it: the names of columns apart from the cells (split, tight), or the
-    cells of each column together (columns, list); None for anything else."""
+    """Return the rows of a table as pandas writes it (split, tight, columns, list); else None."""
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
         if (name := first_repeated(map(str, names))) is not None:

@@ -1,4 +1,4 @@
-"""Import files of other tools into a collection in Weir's own layout."""
+"""Import files of other tools as a collection in Weir's layout."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ from weir.plugins.importing.items import (
     Used,
 )
 from weir.plugins.importing.merge import (
+    SPLITS,
     DocumentSpill,
     FileCounts,
     ImportedFile,
@@ -69,7 +70,7 @@ _PROGRESS_ROWS = 100_000  # documents between two reports of progress
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to import, with the user's choices on how to read it."""
+    """A file to import, and the choices on how to read it."""
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Files that are imported together into one new collection."""
+    """Files to import together into one new collection."""
 
     files: tuple[InputFile, ...]
     corpus: Path | None = None
@@ -176,14 +177,11 @@ def _accounted(
         counts.trimmed += trimmed(each_record(source))
 
 
-_SPLITS = ("train", "dev", "valid", "validation", "val", "test")
-
-
 def split_of(stem: str) -> str:
-    """Return the split in a file's name, such as dev-00000-of-00001 or qrels.dev.small; "test" without one."""
-    whole = re.fullmatch(rf"({'|'.join(_SPLITS)})(-\d+-of-\d+)?", stem.lower())
+    """Return the split in a file's name, such as dev-00000-of-00001 or qrels.dev.small; by default "test"."""
+    whole = re.fullmatch(rf"({'|'.join(SPLITS)})(-\d+-of-\d+)?", stem.lower())
     pieces = set(re.split(r"[-_. ]", stem.lower()))
-    named = [split for split in _SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
+    named = [split for split in SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
     return whole[1] if whole else named[0] if len(named) == 1 else "test"
 
 
@@ -320,19 +318,16 @@ def import_files(
 ) -> ImportReport:
     """Import files of other tools, and golden sets of any shape, into a new collection; return the report.
 
-    The folder `out` appears whole or not at all, with queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv,
-    runs/NAME.trec
-    (or .json) and import.json, as far as files give them. Refused files are left out and named in the report.
-
     columns: role -> column (a name, or a number from 1), such as {"query": "q", "doc": "url", "grade":
         "ctr"}, or "query=q,doc=url,grade=ctr".
     as_kind: the reader of all files, or {file name: reader}, "" to recognise each.
     corpus: a collection whose documents resolve judgments by words or texts, and are written too.
     choices: decisions for cases that files leave open, see `Choices`.
 
-    Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if files leave
-    a
-    question open, and for a folder with other content.
+    The folder `out` appears whole or not at all, with queries.jsonl, corpus.jsonl, qrels/SPLIT.tsv,
+    runs/NAME.trec (or .json) and import.json, as far as files give them. Refused files are named in the
+    report. Raises BadValue or FormatError if no file can be read (with strict choices, if one cannot), if
+    files leave a question open, and for a folder with other content.
     """
     return import_request(request_for(paths, columns, as_kind, corpus, choices), path_of(out))
 
@@ -344,7 +339,7 @@ def request_for(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportRequest:
-    """Return the request that these arguments of `import_files` make; raises UnknownName or BadValue."""
+    """Return the request of these arguments of `import_files`; raises UnknownName or BadValue."""
     roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
@@ -446,8 +441,7 @@ def write_collection(
     names: all given files in order; each is in `files` or in `errors`.
 
     Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
-    than a tenth of
-    its rows; StoreError if files cannot be written.
+    than a tenth of its rows; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

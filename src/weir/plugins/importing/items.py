@@ -1,4 +1,4 @@
-"""Items that readers find in a file, helpers of readers, and the user's choices."""
+"""Items that readers find in a file, and the user's choices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ItemKey:
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query read from an imported file."""
+    """A query of an imported file."""
 
     key: ItemKey
     where: str
@@ -50,7 +50,7 @@ class FoundQuery:
 
 @dataclass(frozen=True)
 class Document:
-    """A document read from an imported file; the text is part of its key."""
+    """A document of an imported file; its text is part of the key."""
 
     key: ItemKey
     where: str
@@ -60,7 +60,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Judgment:
-    """A grade of a document for a query, as the file has it."""
+    """A document's grade for a query, as the file has it."""
 
     query: ItemKey
     doc: ItemKey
@@ -76,7 +76,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment that all documents with certain words are relevant, resolved when the corpus is known."""
+    """A judgment that all documents with certain words are relevant, resolved with the corpus."""
 
     query: ItemKey
     words: tuple[str, ...]
@@ -94,7 +94,7 @@ class ByWords:
 
 @dataclass(frozen=True)
 class Ranking:
-    """A system's ranking for one query, read from an imported file."""
+    """A system's ranking for one query of an imported file."""
 
     query: ItemKey
     docs: tuple[ItemKey, ...]
@@ -110,7 +110,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Refused:
-    """A row that was left out, and the reason."""
+    """A row left out, and the reason."""
 
     where: str
     reason: str
@@ -118,14 +118,14 @@ class Refused:
 
 @dataclass(frozen=True)
 class FileRemark:
-    """A sentence about the whole file, for the report."""
+    """A remark on the whole file, for the report."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Used:
-    """The field of an imported file that was read as query, document or another role."""
+    """The field that was read as query, document or another role."""
 
     role: str
     field: str
@@ -133,7 +133,7 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of an imported file, such as a field, that is not kept in the collection."""
+    """A part of an imported file that the collection lacks."""
 
     field: str
     """Its name, or what it is."""
@@ -168,19 +168,18 @@ def objects(value: object, *path: str) -> list[dict[str, Any]]:
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
-    """Return the text of the first of these fields that has one; "" without any."""
+    """Return the text of the first of these fields that has one; else ""."""
     read = fields.text if isinstance(fields, Cells) else lambda name: plain_text(fields.get(name))
     return next((text for name in names if (text := read(name))), "")
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key of a query or document known by its identifier; an empty key for None, NaN, lists and
-    objects."""
+    """Return the key of an identifier; an empty key for None, NaN, lists and objects."""
     return ItemKey(identifier(value))
 
 
 def text_key(value: object) -> ItemKey:
-    """Return the key of a query or document known by its text; an empty key without text."""
+    """Return the key of a text; an empty key without text."""
     return ItemKey(text=plain_text(value))
 
 
@@ -206,7 +205,7 @@ def query_items(
     key.
 
     missing: reason of the refusal.
-    grades: judged documents and grades.
+    grades: (document, grade) pairs.
     docs: the ranking, None for none.
     """
     if query == ItemKey():
@@ -239,7 +238,7 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document in an imported list, with grade and score."""
+    """A document in a list, with grade and score."""
 
     key: ItemKey
     title: str = ""
@@ -249,10 +248,12 @@ class Member:
     """Of a distance its negative."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     has_distance: bool = False
+    rank: tuple[str, float] | None = None
+    """The field called as a rank, and its number; None without one."""
 
     @property
     def number(self) -> float | None:
-        """The score, else the grade, as a number; None without both."""
+        """The score, else the grade, as a number; else None."""
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
@@ -287,12 +288,11 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document that a list's member means: an identifier, [identifier, number] or object; else
-    None.
+    """Return the document of a list's member: an identifier, [identifier, number] or object; else None.
 
-    Of two possible fields the one with blanks is the text. Raises BadValue if fields are ambiguous.
+    roles: the user's {role: field}.
 
-    roles: {role: field}, as the user chose.
+    Of two possible fields, the one with blanks is the text. Raises BadValue if fields are ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -322,6 +322,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     grade = "" if grade == score else grade
     far = "" if score else next(iter(of_role(scalars, "distance")), "")
     distance = one.number(far) if far else None
+    place = next(iter(of_role(scalars, "rank")), "")
+    rank = number(dict.get(one, place))
     one.take(*ids)
     key = ItemKey(identifier(one[ids[0]]) if ids else "", one.text(text) if text else "")
     return Member(
@@ -331,7 +333,26 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
         one.number(score) if score else None if distance is None else -distance,
         _rest_of(one, *ids, text, title, grade, score, far) if text else {},
         has_distance=distance is not None,
+        rank=None if rank is None else (place, rank),
     )
+
+
+def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
+    """Return (numbers of the members in the order of their ranks, the ranks), or (as listed, ()) if they have none.
+
+    A field is a rank if all members have it and it is called rank, or if its numbers are 1 to their count, or from 0.
+
+    listed: the members as the file has them.
+    """
+    count, found = len(members), [member.rank for member in members if member.rank is not None]
+    ranks = [rank for _, rank in found]
+    called = {name for name, _ in found} == {"rank"} or {*ranks} in ({*range(1, count + 1)}, {*range(count)})
+    if not count or len(ranks) < count or not called:
+        return list(range(count)), ()
+    for one, (name, _) in zip(listed, found, strict=True):
+        if isinstance(one, Cells):
+            one.take(name)
+    return sorted(range(count), key=ranks.__getitem__), tuple(sorted(ranks))
 
 
 def _rest_of(one: Cells, *read: str | None) -> dict[str, Any]:
@@ -358,7 +379,7 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's decisions on questions that files leave open; raises BadValue or UnknownName for other values."""
+    """Decisions on questions that files leave open; raises BadValue or UnknownName for other values."""
 
     grades: str = ""
     """Make grades whole: round (half up), scale=N (times N, then rounded) or threshold=X (1 from X on, else 0);
@@ -439,7 +460,7 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Return a grade changed as `choices.grades` says; raises BadValue beyond the range of judgments."""
+    """Return a grade changed by `choices.grades`; raises BadValue beyond the range of judgments."""
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

@@ -56,7 +56,7 @@ LARGEST_SEARCH = 10**12
 
 @dataclass
 class MatchCounts:
-    """How many judgments by words matched documents, and which documents they found."""
+    """Counts of judgments by words that matched, and the documents found."""
 
     judgments: int = 0
     by_tokens: int = 0
@@ -77,10 +77,10 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words: as characters, whatever case and blanks, or as whole tokens.
+    """A search for documents that contain words: by characters, ignoring case and blanks, or by whole tokens.
 
     documents: {identifier: (title, text)}.
-    how: "all" or "any" of several words, "" if the user did not say.
+    how: "all" or "any" of several words, "" if open.
     """
 
     # Tokens as in Karpukhin et al. 2020, whose code matches the answers of DPR's topics so.
@@ -90,7 +90,7 @@ class Matcher:
         self._folded: dict[tuple[str, bool], list[tuple[str, str]]] = {}
 
     def refuse_endless(self, items: Iterable[Item]) -> None:
-        """Raise BadValue if words times characters of documents would take hours to search."""
+        """Raise BadValue if the search would take hours."""
         words = sum(len(item.words) for item in items if isinstance(item, ByWords))
         characters = sum(len(title) + len(text) for title, text in self._documents.values())
         if words * characters > LARGEST_SEARCH:
@@ -201,7 +201,7 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
 
     def ids_of(self, text: str) -> set[str]:
-        """Return the identifiers of all documents with exactly this text."""
+        """Return the identifiers of documents with exactly this text."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
@@ -269,10 +269,10 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents: a text without one gets that of an equal text, or a new one.
+    """Identifiers of queries or documents; a text without one gets that of an equal text, or a new one.
 
-    keys: (identifier and text, place for messages) of each query or document of all files.
-    spill: documents that are kept on disk; None for queries.
+    keys: (key, place for messages) of each query or document of all files.
+    spill: documents kept on disk; None for queries.
     """
 
     def __init__(
@@ -345,7 +345,7 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return a hash of a text as identifier, after a query's first words or after "text-"."""
+    """Return an identifier that hashes a text, after a query's first words or after "text-"."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -364,7 +364,7 @@ _REPORTED = 100  # refused rows of a file that are reported one by one
 
 @dataclass
 class FileCounts:
-    """How many items of each kind a file gave, and its refused rows."""
+    """Counts of a file's items by kind, and its refused rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
@@ -391,7 +391,7 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """Items of a file; its documents with an identifier are in the `DocumentSpill`."""
+    """A file's items; documents with an identifier are in the `DocumentSpill`."""
 
     name: str
     """The path as the user gave it."""
@@ -436,6 +436,8 @@ class ImportedFile:
             )
 
 
+SPLITS = ("train", "dev", "valid", "validation", "val", "test")
+"""Usual names of splits, which files write in any case."""
 _VALUES = re.compile(r"'[^']*'|\d+")
 _WORDS_SHOWN = 8  # of grades
 REASONS_SHOWN = 3
@@ -443,7 +445,7 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return a text of up to three different reasons, each with its first place, and the number of others.
+    """Return up to three different reasons, each with its first place, and the number of others.
 
     Reasons that differ in values and numbers alone count as one.
     """
@@ -457,7 +459,7 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass
 class Merged:
-    """A collection merged from imported files, ready to be written."""
+    """A collection merged from imported files, to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
@@ -497,7 +499,7 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
     """Return one collection merged from files and the documents in `spill`.
 
-    Raises BadValue for parts that have nothing in common, unless `choices` allows them.
+    Raises BadValue for parts with nothing in common, unless `choices` allows them.
     """
     merged = Merged(spill)
     if not choices.allow_disjoint:
@@ -540,7 +542,7 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
     """Raise BadValue if runs, queries or documents have nothing in common with the judgments.
 
-    absent: number of judged documents that are not among the documents.
+    absent: number of judged documents without a text.
     """
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
     others |= {"queries: there is a text for none": set(merged.queries)}
@@ -592,7 +594,8 @@ def _refuse_two_collections(files: Sequence[ImportedFile]) -> None:
 
 
 def _split_of(item: Judgment, file: ImportedFile) -> str:
-    return file.split if item.split == "test" else item.split
+    own = item.split.lower() if item.split.lower() in SPLITS else item.split
+    return file.split if own == "test" else own
 
 
 def _known_by_identifier(files: Sequence[ImportedFile]) -> list[ImportedFile]:
@@ -730,7 +733,7 @@ def _judged_pairs(
 
 
 def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) -> str:
-    """Return words of all files that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
+    """Return the words that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
     grades = (item.grade for file in files for item in file.items if isinstance(item, (Judgment, ByWords)))
     found = dict.fromkeys(
         str(grade)[:40]
@@ -852,7 +855,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
 
 
 def order_of(item: Item) -> OrderCounts:
-    """Return counts of how a ranking's scores agree with its ranks or order; zeros for other items."""
+    """Return how a ranking's scores agree with its ranks or order; zeros for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (

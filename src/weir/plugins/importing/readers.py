@@ -1,4 +1,4 @@
-"""The registry of readers: a function for each format, and a detector that names its evidence."""
+"""The registry of readers: a function for each format, and a detector with its evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Read = Callable[[Contents, Choices], Iterator[Item]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A file format that can be imported: how to recognise it and how to read it."""
+    """A file format that can be imported: how to recognise and read it."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ def reader(
 
     detect: returns the evidence, "" for none; without it, only `as_kind` names the format.
     general: only try this format if no other fits.
-    by_row: rows are read independently, so that a large file may come in batches.
+    by_row: rows are read independently, so a large file may come in batches.
     """
 
     def add_reader(read: Read) -> Read:
@@ -90,7 +90,7 @@ def has_keys(*names: str) -> Detect:
 
 
 def any_of(*detectors: Detect) -> Detect:
-    """Return a detector that gives the first evidence of several detectors, else ""."""
+    """Return a detector that gives the first evidence of several, else ""."""
     return lambda contents: next((evidence for detect in detectors if (evidence := detect(contents))), "")
 
 

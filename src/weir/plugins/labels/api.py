@@ -1,4 +1,4 @@
-"""`weir.labels`: agreement, holes, estimates from few labels, what to judge next."""
+"""`weir.labels`: agreement, unjudged documents, estimates from few labels, documents to judge."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.core.subject import Subject
+from weir.datasets.label_texts import labels_given, text_notes
 from weir.datasets.load import Dataset, load, query_groups
-from weir.datasets.scoring_rules import ScoringRules, judged_by, labels_given, text_notes
+from weir.datasets.scoring_rules import ScoringRules, judged_by
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from, run_from
@@ -88,13 +89,13 @@ def agree(
 ) -> ResultSet[Agreement]:
     """Return how well other labels agree with the first, a result for each (`weir labels agree`).
 
-    Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
-
     first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables such as
         "labels.csv", with "labels.csv#gpt" for one of several columns. A single file is split by rater
         (origin or column).
     words: grades of labels that are no numbers, such as "partly relevant=1".
     by_query: show a line for each query too, the worst kappa first.
+
+    Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
     """
     (name, labels), *rest = _labels_by_name((first, *others), words).items()
     if not rest:
@@ -152,15 +153,13 @@ def people(
 ) -> ResultSet[People]:
     """Return the agreement and consistency of the people who judged (`weir labels people`).
 
-    That is of each two people, of all, and of each with their own second grades; the human ceiling of a
-    measure; and
-    preferences. Raises BadValue for a measure whose mean over the orders of tied documents is not known, and
-    the
-    WeirErrors of reading.
-
     labels, others: a journal of `weir open --judge`, or judgments or labels, as `agree` takes them.
     measure: the measure for the human ceiling, which scores one person's order by another's labels.
     words: grades of labels that are no numbers, such as "partly relevant=1".
+
+    Agreement is of each two people, of all, and of each with their own second grades; preferences are
+    reported, too. Raises BadValue for a measure whose mean over the orders of tied documents is not known,
+    and the WeirErrors of reading.
     """
     by_name = _labels_by_name((labels, *others), words)
     again: dict[str, Qrels] = {}
@@ -186,10 +185,6 @@ def holes(
 ) -> ResultSet[HoleStudy]:
     """Return how many unjudged documents of runs (holes) are relevant by new labels (`weir labels holes`).
 
-    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
-    document in
-    common, and for a measure without score bounds; also the WeirErrors of reading.
-
     qrels, runs: judgments and rankings, as `weir.evaluate` takes them.
     human: people's labels of unjudged documents: a sheet of weir labels pool, filled in, judgments or a table
         of labels. May be left out.
@@ -199,6 +194,9 @@ def holes(
     rel: lowest relevant grade.
     collection: the runs' collection, by name or path. Its rules hold (self-matches, candidates, queries
         without an answer).
+
+    Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
+    document in common, and for a measure without score bounds; also the WeirErrors of reading.
     """
     people, by_model = (
         None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
@@ -323,16 +321,15 @@ def next_queries(
     out: str | Path | None = None,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[QueryPlan]:
-    """Return the queries, drawn at random, that people should judge next to narrow estimates (`weir labels
-    estimate --next`).
-
-    Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
+    """Return the queries, drawn at random, that people should judge next (`weir labels estimate --next`).
 
     human, model, runs, measure, strata, sheets: see `estimate`.
     count: number of queries to draw for people to judge next.
     width: wanted half width of the intervals, from which the number of queries follows.
     out: the folder of the sheet; by default none is written.
     collection: see `estimate`.
+
+    Raises BadValue if nothing is left to judge, for a folder that exists, and as `estimate`.
     """
     human, collection = judged_by(human, collection)
     labels, rules = (_people(human, sheets), _labels(model)), ScoringRules.of(collection)
@@ -432,10 +429,6 @@ def relabel(
     """Return every system's score before and after new judgments, which replace old ones (`weir labels
     relabel`).
 
-    A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
-    with
-    several collections; also the WeirErrors of reading.
-
     judged: a filled sheet of `judging_pool`, or judgments.
     targets: a results folder, or judgments and run files.
     measure: a measure such as nDCG@10.
@@ -443,6 +436,9 @@ def relabel(
     collection: documents, queries and rules of run files, by name or path; of a results folder where its
         collections lie now, by name.
     out: file for old and new judgments together, with their origins.
+
+    A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
+    with several collections; also the WeirErrors of reading.
     """
     given = judged_by(judged)[0]
     new, ungraded = read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)

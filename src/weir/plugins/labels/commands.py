@@ -26,11 +26,12 @@ COLLECTIONS = {"metavar": "[NAME=]COLLECTION"}
 def pool_command(targets: tuple[str, ...], given: Given, out: Path) -> None:
     """Write a sheet of the documents to judge next.
 
-    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection without
-    judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the first k of any
-    system. It is blind: it does not say which system returned a document, or at which rank. Queries whose judging
-    narrows scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
+    TARGETS: a results folder of weir run, or judgments and run files (QRELS RUN...), where a collection
+    without judgments may stand for QRELS. The sheet, to_judge.tsv, holds each unjudged document among the
+    first k of any system, but not which system returned it, or at which rank. Queries whose judging narrows
+    scores most come first; the documents of a query are shuffled. Fill in the column "grade", then: weir
     labels relabel FOLDER/to_judge.tsv TARGETS
+
     The sheet has texts if the collection is known: for run files by --collection.
     """
     pools = labels.judging_pool(*targets, out=out, **given)
@@ -57,11 +58,11 @@ def agree_command(
     """Report how well labels of people, or of models, agree.
 
     FIRST: judgments, usually by people; OTHERS: labels of the same pairs, by a model or other people. Each is
-    a file of judgments, a folder of weir judge, or another judge's table, FILE#COLUMN if several columns are
-    labels. A single file is split by its column origin, or by its columns of labels. Reports Cohen's kappa,
-    also weighted, and for each grade as the lowest relevant one, with the shares of relevant pairs;
-    Krippendorff's alpha, for more than two raters also of all together; AC1, mean error and bias; intervals by
-    resampling queries. With --run, also compares the orders of systems by FIRST and by each of OTHERS.
+    a file of judgments, a folder of weir judge, or a table, FILE#COLUMN if several columns are labels. A
+    single file is split by its column origin, or by its columns of labels. Reports Cohen's kappa, also
+    weighted, and for each grade as the lowest relevant one, with the shares of relevant pairs; Krippendorff's
+    alpha, for more than two raters also of all together; AC1, mean error and bias; intervals by resampling
+    queries. With --run, also compares the orders of systems.
     """
     found: list[ResultSet[Any]] = [labels.agree(first, *others, **words, **given)]
     if len(found[0]) > 1:
@@ -94,10 +95,10 @@ def estimate_command(
     """Estimate scores from few human judgments and many of a model.
 
     HUMAN: people's judgments of some queries drawn at random; MODEL: a model's judgments of these and other
-    queries, or a folder of weir judge. Prediction-powered inference (PPI++) measures the model's error on the
-    queries that people judged too, and removes it from scores and from differences of systems. Its intervals
-    are never much wider than from people's judgments alone. --next draws the queries that people should judge
-    next. Measures whose ideal ranking depends on the labels, such as nDCG, are refused.
+    queries, or a folder of weir judge. Prediction-powered inference (PPI++) measures the model's error where
+    people judged too, and removes it from scores and differences of systems. Its intervals are never much
+    wider than from people's judgments alone. --next draws the queries that people should judge next. Measures
+    whose ideal ranking depends on the labels, such as nDCG, are refused.
     """
     planned = "count" in next_ones or "width" in next_ones
     if planned and ("weights" in given or "pairs" in given):
@@ -121,11 +122,11 @@ def estimate_command(
 def holes_command(qrels: str, runs: tuple[str, ...], given: Given, form: str | None) -> int:
     """Report how many unjudged documents are relevant.
 
-    QRELS: judgments, RUN: rankings. Holes are documents among the first of each ranking that QRELS does not
-    judge; they count as not relevant. For the holes that people, a model, or both judged, reports how many
-    are relevant (false negatives), how far people and model agree, each system's score with the holes judged,
-    and whether the order of systems changes; intervals by resampling queries. A sheet to judge comes from:
-    weir labels pool QRELS RUN... -o pool/
+    QRELS: judgments, RUN: rankings. Holes are unjudged documents among the first of each ranking; they count
+    as not relevant. For the holes that people, a model, or both judged, reports how many are relevant (false
+    negatives), how far people and model agree, each system's score with the holes judged, and whether the
+    order of systems changes; intervals by resampling queries. A sheet to judge comes from: weir labels pool
+    QRELS RUN... -o pool/
     """
     return present(labels.holes(qrels, *runs, **given), form)
 
@@ -138,11 +139,11 @@ def holes_command(qrels: str, runs: tuple[str, ...], given: Given, form: str | N
 def people_command(first: str, others: tuple[str, ...], given: Given, form: str | None) -> int:
     """Report how sure people are of their judgments.
 
-    LABELS: the judgments.sqlite of weir open --judge, or labels of several people in a form of weir labels
-    agree. Reports kappa of each two people and alpha of all, and each person's kappa with their own second
-    grades of repeated pairs. The human ceiling of a measure is the score of a ranking by one person's grades
-    under another's labels; above it, no system can be told to be better. Compared rankings give win rates and
-    the order of Bradley and Terry.
+    LABELS: the judgments.sqlite of weir open --judge, or labels of several people as in weir labels agree.
+    Reports kappa of each two people, alpha of all, and each person's kappa with their own second grades. The
+    human ceiling of a measure is the score of a ranking by one person's grades under another's labels; above
+    it, no system can be told to be better. Compared rankings give win rates and the order of Bradley and
+    Terry.
     """
     return present(labels.people(first, *others, **given), form)
 

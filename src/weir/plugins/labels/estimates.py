@@ -1,4 +1,4 @@
-"""Estimate scores from few labels of people and many of a model, and plan which queries people judge next."""
+"""Estimate scores from few labels of people and many of a model, and draw queries to judge next."""
 
 from __future__ import annotations
 
@@ -46,13 +46,12 @@ from weir.stats.significance import adjusted
 def corrected_precision(labelled: Float64, relevant: Float64, confusion: Float64, k: int) -> Estimate:
     """Return the mean precision at k by people's labels, from a model's labels and its error rates.
 
-    The error rates are assumed to be the same for all pairs.
-
     labelled, relevant: float64[queries], number of the first k documents that the model labelled, and called
         relevant.
     confusion: float64[queries, 2, 2], pairs that people judged too, by people's label and the model's.
 
-    Raises BadValue if people gave a single label, and for a model no better than chance.
+    The error rates are taken to be the same for all pairs. Raises BadValue if people gave a single label, and
+    for a model no better than chance.
     """
     # Source: Rogan and Gladen 1978. Errors are linearised over queries as in Binder 1983, the limit of a bootstrap of
     # queries, so that pairs of a query may depend on each other; Student's t by the queries that people judged.
@@ -106,8 +105,7 @@ class QueryVariances:
     """float64[systems], variance between stratum means."""
 
     def half_width(self, judged: Int64) -> float:
-        """Return half the widest 95% interval of any system after `judged` queries in each stratum,
-        int64[strata].
+        """Return half the widest 95% interval after `judged` queries in each stratum, int64[strata].
 
         inf if a stratum with queries has no judged one.
         """
@@ -198,7 +196,7 @@ EVERY_PAIR = 8
 
 @dataclass(frozen=True)
 class CorrectedDifference:
-    """An estimated mean difference: system `other` minus the system that holds it."""
+    """An estimated mean difference: `other` minus the system that holds it."""
 
     other: str
     human: Estimate
@@ -213,7 +211,7 @@ class CorrectedDifference:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A system's estimated mean over all queries by people's labels, within the limits of the measure."""
+    """A system's estimated mean over all queries by people's labels."""
 
     system: str
     measure: str
@@ -244,7 +242,7 @@ class CorrectedScore:
 
 @dataclass(frozen=True, eq=False)
 class LabelledRuns:
-    """Systems' values by labels of people and of a model, on the queries that the model judged."""
+    """Systems' values by people's and by a model's labels, on the queries that the model judged."""
 
     human: Qrels
     model: Qrels
@@ -418,8 +416,7 @@ def estimated_scores(
 ) -> list[CorrectedScore]:
     """Return the runs' scores by the model's labels, corrected by people's and cut to their bounds.
 
-    Bounds hold for any labels of the unjudged pairs; they are NaN where unknown. Raises BadValue as
-    `LabelledRuns.of`.
+    Bounds hold for any labels of the unjudged pairs; NaN if unknown. Raises BadValue as `LabelledRuns.of`.
     """
     scores = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
@@ -492,7 +489,7 @@ class StratumPlan:
 
 @dataclass(frozen=True, eq=False)
 class QueryPlan:
-    """The queries that people should judge next, and the expected half width of the widest 95% interval."""
+    """The queries to judge next, and the expected half width of the widest 95% interval."""
 
     measure: str
     systems: int
@@ -522,15 +519,13 @@ def next_queries(
     """Return (plan, pool of documents, strata, weights) of the queries that people should judge next, drawn
     at random.
 
-    Strata and weights, float64, are of each query that the model judged.
-
     labels: (people's, the model's).
     width: half width to reach, which sets the number of queries if `count` is None.
     strata: strata of the earlier draw, within which queries are drawn; None makes up to four from the model's
         scores.
 
-    Raises BadValue without a positive count or width, if nothing is left to judge, and if no estimate is
-    possible.
+    Strata and weights, float64, are of each query that the model judged. Raises BadValue without a positive
+    count or width, if nothing is left to judge, and if no estimate is possible.
     """
     if (count is None and width is None) or (count or 1) < 1 or (width or 1.0) <= 0:
         raise BadValue(f"found {count} queries and a width of {width}; give one of them, above 0")

@@ -45,7 +45,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class FilledScore:
-    """The mean of a measure if the unjudged documents have the labels of `by`."""
+    """A measure's mean if the unjudged documents have the labels of `by`."""
 
     by: str
     mean: float
@@ -57,7 +57,7 @@ class FilledScore:
 
 @dataclass(frozen=True)
 class HoleCounts:
-    """The unjudged documents (holes) in the first k of a system; of all systems together if `system` is ""."""
+    """The unjudged documents in the first k of a system; of all systems if `system` is ""."""
 
     system: str
     holes: int
@@ -80,7 +80,7 @@ class HoleCounts:
 
 @dataclass(frozen=True)
 class FilledOrder:
-    """The order of systems by labels of `by`, against the order with unjudged documents as not relevant."""
+    """The order of systems by labels of `by`, against that with unjudged documents as not relevant."""
 
     by: str
     tau: float
@@ -97,7 +97,7 @@ class FilledOrder:
 
 @dataclass(frozen=True)
 class HoleStudy:
-    """Labels of people and of a model for the documents that nobody had judged."""
+    """Labels of people and of a model for unjudged documents."""
 
     measure: str
     k: int
@@ -120,7 +120,7 @@ def hole_study(
     """Return how many unjudged documents (holes) above the measure's cut-off are relevant, and what they
     change.
 
-    people, model: labels of holes; one of both at least.
+    people, model: labels of holes; at least one is needed.
 
     Raises BadValue without runs, holes or labels, if people and model labelled no hole in common, and for a
     measure without score bounds.

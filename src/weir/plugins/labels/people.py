@@ -1,4 +1,4 @@
-"""How sure people are: agreement with others and themselves, and the human ceiling of a measure."""
+"""Agreement of people with others and themselves, and the human ceiling of a measure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from weir.stats.resampling import interval
 
 @dataclass(frozen=True)
 class Kappa:
-    """How two judges agree on the pairs that both graded, with 95% intervals from resampled queries."""
+    """The agreement of two judges on the pairs that both graded, with 95% intervals from resampled queries."""
 
     first: str
     second: str
@@ -51,7 +51,7 @@ class Kappa:
 
 
 def kappas_of(labels: Mapping[str, Qrels]) -> list[Kappa]:
-    """Return the agreement of each two judges who graded a pair in common; [] without any."""
+    """Return the agreement of each two judges who graded a common pair; [] without any."""
     return [
         _kappa_of(labels[one], labels[other], (one, other))
         for one, other in combinations(labels, 2)
@@ -93,8 +93,7 @@ class HumanCeiling:
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
     """Return the mean score over each two judges, then the scores of each judge's order by another's labels.
 
-    Rankings have only the pairs that both graded; ties count by their mean over orders. Raises BadValue if no
-    two
+    Rankings have only pairs that both graded; ties count by their mean over orders. Raises BadValue if no two
     judges have a pair in common, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
@@ -133,7 +132,7 @@ def _ceiling(first: str, second: str, measure: Measure, values: Float64, pairs: 
 
 @dataclass(frozen=True)
 class People:
-    """The agreement and consistency of the people who judged, their human ceiling, and their preferences."""
+    """Agreement and consistency of the people who judged, their human ceiling, and their preferences."""
 
     labels: int
     """Grades of all judges, without those of pairs seen again."""
@@ -156,7 +155,7 @@ def people_of(
 ) -> People:
     """Return agreement, consistency, human ceiling and preferences of the people who judged.
 
-    labels, again: first and second grades by judge.
+    labels, again: {judge: first grades}, {judge: second grades}.
 
     Raises BadValue for a measure whose mean over the orders of tied documents is not known.
     """

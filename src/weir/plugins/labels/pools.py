@@ -1,4 +1,4 @@
-"""Choose documents to judge next, write and read sheets to judge them on, and score by new judgments."""
+"""Choose documents to judge, write and read sheets of them, and score by new judgments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BETWEEN = re.compile(r"[\t\r\n]")  # what ends a cell or a line of a sheet
 
 @dataclass(frozen=True, eq=False)
 class JudgingPool:
-    """Unjudged pairs of a query and a document, in the order to judge them."""
+    """Unjudged (query, document) pairs, in the order to judge them."""
 
     queries: Ids
     docs: Ids
@@ -86,14 +86,13 @@ POOLS = ResultKind(
 def judging_pool(
     runs: Mapping[str, Run], qrels: Qrels, k: int = 10, limit: int | None = None, lot: bool = False
 ) -> JudgingPool:
-    """Return the unjudged documents among the first k of any run, queries that narrow scores most first.
-
-    A query's documents are shuffled.
+    """Return the unjudged documents among the first k of any run; queries that narrow scores most come first.
 
     limit: keep this many pairs, of largest weight.
     lot: order queries at random instead.
 
-    Raises BadValue without runs, if nothing is unjudged, and for k or limit below 1.
+    A query's documents are shuffled. Raises BadValue without runs, if nothing is unjudged, and for k or limit
+    below 1.
     """
     if not runs or k < 1 or (limit is not None and limit < 1):
         raise BadValue(
@@ -167,8 +166,7 @@ def _answered(subject: Subject) -> Ids:
 
 
 def pool_notes(subjects: Sequence[Subject]) -> list[str]:
-    """Return notes on sheets without texts, queries without documents, and judgments that look like a run; []
-    for none."""
+    """Return notes on missing texts, queries without documents, and judgments that look like a run; [] for none."""
     exchanged = [
         f"{one.name}: {note.text}"
         for one in subjects
@@ -243,7 +241,7 @@ def _scale(qrels: Qrels | None) -> list[int]:
 
 
 def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
-    """Yield a sheet's header and lines; texts are on one line, and no cell is a formula.
+    """Yield a sheet's lines with the header; texts are on one line, and no cell is a formula.
 
     Raises BadValue for an identifier with a tab or line end.
     """
@@ -263,7 +261,7 @@ def sheet_lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
 
 
 def sheet_text(text: str) -> str:
-    """Return a text on one line with single blanks, as sheets hold it."""
+    """Return a text on one line with single blanks."""
     return printable(" ".join(text.split()))
 
 
@@ -274,7 +272,7 @@ def _text_of(column: StringColumn, ids: Ids, name: str) -> str:
 
 @dataclass(frozen=True)
 class SheetLine:
-    """A query and a document to judge: a line of a sheet of `weir labels pool`."""
+    """A line of a sheet: a query and a document to judge."""
 
     number: int
     """Line number in the file."""
@@ -307,10 +305,10 @@ def open_sheet(path: Path) -> Iterator[SheetLine]:
 
 
 def about_sheet(path: Path) -> dict[str, Any]:
-    """Return the description stored beside a sheet, {} if there is none.
+    """Return the description beside a sheet, {} if there is none.
 
     Entries: `subject` (the collection), `names` (of systems), and the arguments `targets` and `collections`
-        of `weir labels pool`.
+    of `weir labels pool`.
     """
     with suppress(OSError, FormatError):
         content = read_json(path.with_name(ABOUT))
@@ -319,7 +317,7 @@ def about_sheet(path: Path) -> dict[str, Any]:
 
 
 def subject_of_pool(sheet: Path) -> Subject:
-    """Return the rankings and judgments from which a pool was made; raises BadValue if it does not name them."""
+    """Return a pool's rankings and judgments; raises BadValue if it does not name them."""
     about = about_sheet(sheet)
     targets, name = about.get("targets"), about.get("subject", sheet.parent.name)
     if not targets:
@@ -387,12 +385,12 @@ class Relabelled:
 
     @property
     def change(self) -> float:
-        """The mean after new judgments minus the mean before."""
+        """The mean after minus the mean before."""
         return self.after - self.before
 
 
 def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
-    """Return the collections that have a query judged by `new`; raises BadValue if there is none."""
+    """Return the collections with a query judged by `new`; raises BadValue if there is none."""
     judged = [
         one
         for one in subjects
@@ -407,13 +405,11 @@ def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
 def relabelled(
     subject: Subject, new: Qrels, measure: Measure = NDCG_AT_10, origin: str = "new"
 ) -> tuple[list[Relabelled], Qrels]:
-    """Return (every system's mean before and after new judgments, merged judgments with their origins).
+    """Return (every system's mean before and after new judgments, merged judgments with origins).
 
-    New judgments replace old ones. Queries without old judgments are merged but not averaged; queries that
-    the
-    subject lacks are left out. Raises BadValue without runs, if no newly judged query was judged before, and
-    for a
-    run that answers no judged query.
+    New judgments replace old ones. Queries without old judgments are merged but not averaged; unknown queries
+    are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a run that
+    answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)
@@ -464,7 +460,7 @@ def labels_of_new_queries(together: Qrels, old: Qrels) -> int:
 
 
 def turned(rows: list[Relabelled]) -> list[tuple[str, str]]:
-    """Return the pairs of systems whose order new judgments reverse, as (better before, better after)."""
+    """Return (better before, better after) of the systems whose order new judgments reverse."""
     return [
         (one.system, other.system)
         if _place(one, one.before) < _place(other, other.before)

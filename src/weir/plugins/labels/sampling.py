@@ -1,4 +1,4 @@
-"""Estimate the mean of people's values from few of them and many of a model, for each way of sampling."""
+"""Estimate the mean of people's values from few of them and many of a model, by sampling design."""
 
 from __future__ import annotations
 
@@ -67,13 +67,14 @@ class SampledMean:
 
 
 def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
-    """Return the share above / slope with Fieller's 95% interval, both cut to 0..1.
+    """Return the ratio `above` / `slope`, a corrected share, with Fieller's interval, both cut to 0..1.
 
+    above: the model's share of positives + specificity - 1.
     slope: the model's sensitivity + specificity - 1.
     errors: variance of `above`, covariance, variance of `slope`.
     times: number of standard errors to either side.
 
-    Raises BadValue if the slope is not separable from 0, and if no share from 0 to 1 is within the interval.
+    Raises BadValue if the slope is not separable from 0, and if the interval is outside 0..1.
     """
     # Source: Fieller 1954. The interval holds each share s for which above - s * slope is within `times` its error of
     # 0, so it keeps its coverage for a small slope too.
@@ -227,7 +228,6 @@ def _mean_of_stratum(
 
 
 def _unless_wider(estimate: SampledMean, plain: SampledMean) -> SampledMean:
-    """Return the first estimate, or `plain`, from people's labels alone, if the first is more than 5% wider."""
     # Always taking the narrower one would make intervals too narrow on average.
     one, other = (
         math.inf if math.isnan(found.low) else found.high - found.low
@@ -327,8 +327,7 @@ def partly_judged_mean(
 
 @dataclass(frozen=True, eq=False)
 class SampleDesign:
-    """How the judged queries were sampled: at random, unless one field says otherwise; raises BadValue for
-    several."""
+    """How the judged queries were sampled: at random unless one field is set; raises BadValue for several."""
 
     strata: QueryGroups | None = None
     """Queries were drawn at random within each stratum."""
@@ -409,7 +408,7 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class DrawnQueries:
-    """The queries that the model judged, split by whether people judged them too."""
+    """The queries that the model judged, split by whether people judged them."""
 
     mine: NDArray[np.integer]
     """Numbers of the queries that people judged."""
@@ -425,7 +424,7 @@ class DrawnQueries:
     def of(design: SampleDesign, queries: Ids, mine: NDArray[np.integer]) -> DrawnQueries:
         """Return the split of the model's queries.
 
-        mine: numbers of the queries that people judged.
+        mine: positions of the queries that people judged.
 
         Raises BadValue for too few queries, also of a stratum, and for a query without stratum or weight.
         """
@@ -452,7 +451,7 @@ class DrawnQueries:
         return DrawnQueries(mine, alone, design.pairs, strata, weights)
 
     def estimated_mean(self, values: PairedValues, weight: float | None = None) -> SampledMean:
-        """Return the mean of values over all queries, estimated as the design needs.
+        """Return the estimated mean of values over all queries, by the design.
 
         weight: weight of the model's values: 0 for people's labels only, None for the best within 0..1.
         """

@@ -1,4 +1,4 @@
-"""Answers of language models in a results folder: counts by model, and single prompts."""
+"""Stored answers of language models: counts by model, and single prompts."""
 
 from __future__ import annotations
 
@@ -31,28 +31,27 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The prompts, tokens and cost recorded for one model of a system."""
+    """The prompts, tokens and cost of one model of a system."""
 
     dataset: str
     system: str
     model: str
-    """The name in the system."""
+    """Its name in the system."""
     named: str
-    """The model's own name for itself."""
+    """Its own name for itself."""
     answers: int
     stored: int
-    """Of `answers`, those read from earlier runs."""
+    """Of `answers`, those of earlier runs."""
     verdicts: dict[str, int]
-    """Answers by kind of verdict."""
     cut: int
-    """Answers without a verdict that ended at max_tokens."""
+    """Answers without a verdict, cut at max_tokens."""
     tokens: int
-    """Of prompts and answers together."""
+    """Of prompts and answers."""
     answer_tokens: int
     dollars: float | None
     """None without a price."""
     retried: int
-    """Failed attempts that were repeated."""
+    """Failed attempts, repeated."""
     faults: dict[str, int]
     """Failed attempts by kind."""
     flagged: int
@@ -61,26 +60,25 @@ class ModelUse:
 
 @dataclass(frozen=True)
 class QueryTrace:
-    """The prompts about one query that a system sent, with their answers."""
+    """A system's prompts about one query, with their answers."""
 
     dataset: str
     system: str
     query: str
     text: str
-    """The query's text."""
     model: str
     exchanges: tuple[Exchange, ...]
-    """In the order asked; a filter may leave some out."""
+    """In the order asked, after filtering."""
     asked: int
     """Number of prompts before filtering."""
     whole: bool
-    """False if more prompts would follow from an answer that is not kept."""
+    """False if more prompts would follow from a missing answer."""
     flagged: tuple[str, ...] = ()
     """Re-ranked documents with a possible prompt injection."""
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return a ModelUse for each language model recorded in the results, [] if there is none.
+    """Return the use of each language model recorded in the results; [] if there is none.
 
     Raises FormatError for a record of another layout.
     """
@@ -119,7 +117,7 @@ def query_traces(
     """Return the prompts that systems sent about a query, from stored answers; no request is sent.
 
     query: None for all.
-    verdicts: keep only prompts whose answers were read in these ways (VERDICTS), and queries that have any.
+    verdicts: only prompts whose answers were read in these ways (VERDICTS), and queries that have any.
 
     Raises UnknownName for an unknown query or verdict; BadValue if no system asks a language model, if
     collection, settings or prompts have changed, or if the first stage's rankings are gone.
@@ -215,7 +213,7 @@ INDENT_COLUMNS = 8
 
 
 def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
-    """Return one table: a line for each use, a column for each verdict that occurs."""
+    """Return one table: a row for each use, a column for each verdict that occurs."""
     kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
     head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
     lines = [

@@ -11,7 +11,7 @@ from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import FolderPath, Systems, cells_of
 from weir.argument_types import checked
-from weir.datasets.scoring_rules import labels_given, text_notes
+from weir.datasets.label_texts import labels_given, text_notes
 from weir.errors import BadValue
 from weir.experiment.audit_subjects import subjects_of
 from weir.files.frames import qrels_from
@@ -56,8 +56,7 @@ def judge(
     """Label pairs of query and document by a language model, into a folder; return a report (`weir judge`).
 
     Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
-    for
-    settings and for a folder of other labels; the WeirErrors of reading.
+    for settings and for a folder of other labels; the WeirErrors of reading.
 
     targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection.
     out: folder of the labels; the same call continues an interrupted one.
@@ -171,8 +170,8 @@ def llm_trace(
     datasets: only these datasets, by default all. A group means its members.
 
     Raises FormatError for a folder without finished results, UnknownName for an unknown system, dataset,
-    query or
-    verdict, BadValue if no system asks a language model or if collection, settings or prompts have changed.
+    query or verdict, BadValue if no system asks a language model or if collection, settings or prompts have
+    changed.
     """
     cells, damaged = cells_of(folder, system, datasets)
     return ResultSet(TRACES, tuple(query_traces(cells, query, verdicts)), damaged)

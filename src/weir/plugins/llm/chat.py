@@ -65,7 +65,7 @@ PROVIDERS = Path(__file__).with_name("chat_providers.toml")
 
 @dataclass(frozen=True)
 class ChatProvider:
-    """A provider of chat models; chat_providers.toml explains each entry."""
+    """A provider of chat models, see chat_providers.toml."""
 
     shape: str
     base: str
@@ -98,16 +98,16 @@ class ChatShape:
     """The request and answer format of a provider's API."""
 
     path: Callable[[str], str]
-    """Model's name -> path of the request."""
+    """Model -> path of the request."""
     body: Callable[[ChatPrompt, str, str], dict[str, Json]]
-    """(prompt, model's name, the provider's name for max_tokens) -> body."""
+    """(prompt, model, the provider's name for max_tokens) -> body."""
     read: Callable[[Json], ChatReply]
     """Reads an answer; raises UnusableAnswerError."""
     schemas: tuple[str, ...]
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a copy of a request's body that asks for plain JSON instead of its schema; None if it has none."""
+        """Return a copy of a request's body that asks for JSON without its schema; None if it has none."""
         *outer, last = self.schemas
 
         def holder(whole: dict[str, Json]) -> dict[str, Json]:
@@ -270,14 +270,14 @@ SHAPES = {
 
 
 ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
-"""Limits of an answer's bytes: besides its tokens, and for each token with its alternatives."""
+"""Most bytes of an answer: besides its tokens, and for each token with its alternatives."""
 UNPROCESSED_STATUSES = (400, 422)
-"""HTTP statuses of servers for a body that they do not understand."""
+"""HTTP statuses for a body that a server does not understand."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
-    """A chat model of a service; the threads of a process share it."""
+    """A chat model of a service, shared by threads."""
 
     name: str
     address: str
@@ -291,7 +291,7 @@ class HostedChat:
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
         """Return the part of the request that decides the answer, without max_tokens and the sample's number.
 
-        Log-probabilities and JSON are left out if the provider does not offer them.
+        Log-probabilities and JSON are left out if the provider lacks them.
         """
         provider = self.provider
         offered = replace(
@@ -303,13 +303,12 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return the policy of `concurrency` connections with one prompt at a time each."""
+        """Return the policy of `concurrency` connections, one prompt at a time each."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Return a worker that sends requests {"body", "max_tokens"} over its own connection, and answers as
-        `ChatReply.to_json`.
-        """
+        """Return a worker that sends {"body", "max_tokens"} over its own connection, and answers as
+        `ChatReply.to_json`."""
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
@@ -318,13 +317,13 @@ class HostedChat:
         return ConnectionWorker(send)
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:
-        """Return the cost of tokens at the price in WEIR_API_PRICE; None if it is not set."""
+        """Return the cost of tokens by WEIR_API_PRICE; None if it is not set."""
         return self.metered.limits.cost(tokens, answer_tokens)
 
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """Return the answer to a request; a refused JSON schema (status 400 or 422) is left out now and later."""
+        """Return the answer to a request; a JSON schema refused with status 400 or 422 is left out from now on."""
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
         headers |= {**self.provider.headers, **self.auth_headers}
@@ -363,14 +362,14 @@ class HostedChat:
 
 
 ChatClient: TypeAlias = HostedChat | LocalChat
-"""A chat model ready to answer in this process."""
+"""A chat model ready to answer."""
 
 # ----------
 # Chat models as values.
 
 
 def default_model() -> str:
-    """Return the model named by WEIR_LLM. Raises BadValue if it is not set."""
+    """Return the model in WEIR_LLM; raises BadValue if it is not set."""
     model = settings().llm
     if model is None:
         raise BadValue(
@@ -428,7 +427,7 @@ class ChatModel:
 
     @property
     def provider(self) -> ChatProvider:
-        """The provider named before ":" in the model's name. Raises UnknownName."""
+        """The provider before ":" in the model's name; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
         providers = _chat_providers()
         if name not in providers:
@@ -441,13 +440,13 @@ class ChatModel:
 
     @property
     def name(self) -> str:
-        """The model's name at its provider, or the last part of a local path."""
+        """The model's name at its provider, or the last part of a path."""
         name = self.model.partition("#" if "://" in self.model else ":")[2]
         return Path(name).name if self.local else name
 
     @property
     def address(self) -> str:
-        """The address up to the API's version. Raises BadValue if there is none."""
+        """The address up to the API's version; raises BadValue if there is none."""
         own = self.model.partition("#")[0] if "://" in self.model else self.provider.base
         if not (address := self.base or own):
             raise BadValue(
@@ -456,7 +455,7 @@ class ChatModel:
         return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Return everything but the prompt that decides an answer; of a local model a hash of its files."""
+        """Return everything but the prompt that decides an answer; for a local model a hash of its files."""
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
         return {
@@ -467,7 +466,7 @@ class ChatModel:
         }
 
     def fetch(self) -> None:
-        """Download the missing files of a local model; do nothing for a service."""
+        """Download the missing files of a local model."""
         if self.local:
             fetch(self._place)
 
@@ -522,7 +521,7 @@ def cached_chat(
 
 
 def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
-    """Return the arguments of `answer_store` for a model: (name, everything that decides its answers)."""
+    """Return a model's arguments of `answer_store`: (name, everything that decides its answers)."""
     return f"chat-{model.name}", {"kind": "chat", **model.describe()}
 
 
@@ -534,21 +533,21 @@ def _request_of(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
 _TOO_LONG = re.compile(
     r"context (?:size|length|window)|too (?:long|many tokens)|maximum .{0,40}(?:tokens|length)", re.I
 )
-"""Finds in a server's error that a prompt is longer than the model's context."""
+"""Matches a server's error that a prompt exceeds the context."""
 
 
 @dataclass(eq=False)
 class CachedChatClient:
-    """A model with its stored answers; open it with `cached_chat`."""
+    """A model with its stored answers, see `cached_chat`."""
 
     client: ChatClient
     store: AnswerStore
     policy: RequestPolicy
     usage: ServiceUsage
     versions: set[str] = field(default_factory=set)
-    """Names by which the answering models call themselves."""
+    """The answering models' names for themselves."""
     counted: set[AnswerKey] = field(default_factory=set)
-    """Keys already counted in `usage` by `stored`."""
+    """Keys that `stored` has counted in `usage`."""
 
     def replies(
         self,
@@ -596,7 +595,7 @@ class CachedChatClient:
     def stored_replies(
         self, count: int, prompt_of: Callable[[int], ChatPrompt]
     ) -> Iterator[tuple[ChatReply, str] | None]:
-        """Yield (stored answer, its time in UTC or "") for each prompt, None if it has none; send no request."""
+        """Yield (stored answer, its time in UTC or "") for each prompt, None if not stored; sends no request."""
         for number in range(count):
             key = answer_key(_request_of(self.client, prompt_of(number)))
             stored = self.store.answer(key)
@@ -641,26 +640,26 @@ class RecordedReply:
     time: str = ""
     """UTC, ISO 8601; "" if not stored."""
     about: tuple[int, ...] = ()
-    """Rows in the prompt, as `RecordedChat.showing` returned them."""
+    """Candidates in the prompt."""
 
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client that answers only from stored answers, which may lack another process's latest."""
+    """Yield a client of stored answers alone, which may lack another process's latest."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
 
 @dataclass(eq=False)
 class RecordedChat:
-    """A client that answers from stored answers alone: sends and writes nothing, needs no key."""
+    """A client of stored answers alone: sends and writes nothing, needs no key."""
 
     client: ChatClient
     store: AnswerStore | None
     showing: Callable[[], tuple[int, ...]] = tuple
-    """Returns the rows in the latest prompt."""
+    """Returns the candidates in the latest prompt."""
     exchanges: list[RecordedReply] = field(default_factory=list)
-    """Every prompt so far with its answer."""
+    """All prompts so far, with answers."""
 
     def anew(self) -> RecordedChat:
         """Return a client with the same stored answers, no exchanges and the default `showing`."""
@@ -672,7 +671,7 @@ class RecordedChat:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the stored answers in order, an empty reply for each that is missing.
+        """Return the stored answers in order, an empty reply for each missing one.
 
         Raises UnknownAnswerError if an answer to an earlier call is missing, since these prompts depend on
         it.

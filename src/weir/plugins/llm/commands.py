@@ -65,12 +65,12 @@ def judge_command(
 ) -> int:
     """Label documents with a language model, and report its agreement.
 
-    TARGETS: a folder of weir labels pool, a results folder, or judgments and run files (QRELS RUN...), of
-    which the unjudged documents among the first of each system are judged. With --judged, pairs that people
-    judged are judged again, also of a collection or QRELS alone. Every answer is stored before the next is
-    requested, so that the same command continues. An answer without a grade is no label, and never 0; if no
-    answer has one, the exit code is 2. At the end come counts of answers, the judge's agreement with itself
-    and with people, and harmless changes of passages that moved its grades.
+    TARGETS: a folder of weir labels pool, a results folder, or judgments and run files (QRELS RUN...), whose
+    unjudged documents among the first of each system are judged. With --judged, pairs that people judged are
+    judged again, also of a collection or QRELS alone. Answers are stored at once; the same command continues.
+    An answer without a grade is no label, and never 0; if no answer has one, the exit code is 2. Reported are
+    counts of answers, the judge's agreement with itself and with people, and harmless changes of passages
+    that moved its grades.
     """
     chat = llm.ChatModel(model or llm.default_model(), **service)
     with api.progress.Progress(quiet) as progress:
@@ -98,9 +98,8 @@ def llm_command(folder: Path, prompts: Given, given: Given, form: str | None) ->
     """Show the prompts and answers of language models.
 
     FOLDER: a results folder of weir run. Prints a line for each language model of a system: answers by
-    verdict, tokens, dollars, failed attempts. With --trace, prints every prompt about a query in the order
-    asked, with the stored answer, the verdict read from it, and its cost. Only stored answers are read; no
-    model is asked.
+    verdict, tokens, dollars, failed attempts. With --trace, prints every prompt about a query in order, with
+    the stored answer, its verdict and its cost. No model is asked.
     """
     found = weir.llm_trace(folder, **prompts, **given) if prompts else weir.llm_use(folder, **given)
     if found:

@@ -1,4 +1,4 @@
-"""Judge pairs by a language model, and write the labels to a folder."""
+"""Judge pairs by a language model, and write the labels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MAX_NAMED_SYSTEMS = 3
 
 
 def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
-    """Return a warning for each model family that the judge shares with systems that it judges, by family name."""
+    """Return a warning for each model family, by name, that the judge shares with systems that it judges."""
     warnings = []
     for family in sorted(families_of(judge)):
         shared = [system for system in systems if family in families_of(system)]
@@ -84,7 +84,7 @@ ANSWERS, PROBE_ANSWERS, REPORT = "judgments.jsonl", "probes.jsonl", "judge.json"
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with (step, answers done, answers in all)."""
 DecisionRule: TypeAlias = Callable[[Qrels, Collection[str]], Decision | None]
-"""Maps labels so far and the queries that still have something to judge to the decision by them."""
+"""(labels so far, queries with something left to judge) -> decision, or None."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Judge:
     prompt: JudgePrompt
     settings: JudgeSettings
     limits: Limits | None = None
-    """Limits of cost and rate; None takes the environment's."""
+    """Of cost and rate; None takes the environment's."""
 
     @property
     def origin(self) -> str:
-        """The origin stored with each label: llm:MODEL:PROMPT-DIGEST."""
+        """The origin of each label: llm:MODEL:PROMPT-DIGEST."""
         template = self.prompt.template
         return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
@@ -110,7 +110,7 @@ class Judge:
         return {**model, "temperature": self.settings.temperature}
 
     def declared(self, pairs: JudgingPairs) -> str:
-        """Return a hash of everything that decides the answers, 16 hex digits."""
+        """Return 16 hex digits, a hash of everything that decides the answers."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.names(row) for row in range(len(pairs))]
         declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}
@@ -129,8 +129,7 @@ def judge_pairs(
     rule: judge queries in random order until this rule returns a decision; None judges all.
 
     Raises ServiceError, after writing the labels so far, if the budget ends or answers are missing; BadValue
-    for a
-    folder of other labels, or if no pair can be asked about.
+    for a folder of other labels, or if no pair can be asked about.
     """
     declared = judge.declared(pairs)
     if out.exists():
@@ -187,19 +186,19 @@ class _Work:
     judge: Judge
     panel: Panel
     rows: Int64
-    """int64[m], the pairs that are asked."""
+    """int64[m], the pairs to ask about."""
     progress: Progress | None
     empty: tuple[int, int] = (0, 0)
     """Pairs left out because the query, or else the document, has no text."""
     spared: int = 0
-    """Pairs not asked because it was decided."""
+    """Pairs not asked because of a decision."""
     decision: Decision | None = None
     verdicts: Counter[str] = field(default_factory=Counter)
     """Answers by kind, without probes."""
     unread: Counter[str] = field(default_factory=Counter)
-    """Answers without a grade, cut as a warning shows them."""
+    """Answers without a grade, shortened."""
     counts: Counter[str] = field(default_factory=Counter)
-    """"answers", "missing" answers, and "cut": answers without a grade that ended at max_tokens."""
+    """"answers", "missing" ones, and "cut": without a grade, ended at max_tokens."""
 
     def content(self, row: int) -> ShownPair:
         pairs = self.pairs

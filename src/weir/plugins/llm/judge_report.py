@@ -1,4 +1,4 @@
-"""Evidence on how far to trust a judge: kinds of answers, agreement with itself and people, probes."""
+"""How far to trust a judge: kinds of answers, agreement with itself and people, probes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weir.stats.resampling import share_bounds
 # Probes: changes of a passage that should not raise its grade, such as words of the query (arXiv 2501.17969).
 
 GULLIBLE_SHARE = 0.1
-"""Share of probed pairs with a higher grade from which a judge counts as gullible."""
+"""Share of raised grades from which a judge is gullible."""
 PADDING = (
     "This page was put together with care and is looked after by its editors. It has been read many times, and it may "
     "be read again. Further pages treat further matters, each in its own place, and each has a beginning and an end. "
@@ -33,21 +33,21 @@ PADDING = (
 MIN_PADDING_CHARACTERS = 400
 
 Change: TypeAlias = Callable[[str, str, GradeScale], str | None]
-"""(passage, query, scale) -> changed passage, None if it cannot be changed."""
+"""(passage, query, scale) -> changed passage, None if not possible."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A change of passages that should not raise grades, used to test a judge."""
+    """A change of passages that should not raise grades, to test a judge."""
 
     change: Change
     lowest: bool = False
-    """Apply it to pairs of the lowest grade alone, not to all below the highest."""
+    """For pairs of the lowest grade alone, not for all below the highest."""
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """How many grades rose and fell after a change that should raise none."""
+    """How many grades rose and fell after a probe."""
 
     probe: str
     pairs: int
@@ -56,16 +56,16 @@ class ProbeResult:
     """Pairs with a higher grade after."""
     fell: int
     low: float
-    """Wilson's 95% interval of `share`, with `high`."""
+    """Wilson's 95% interval of `share`, to `high`."""
     high: float
     unread: int
     """Pairs without a grade after the change."""
     gullible: bool
-    """The change raises grades, more often than a second judging does and than it lowers them."""
+    """True if it raises grades more often than a second judging does, and than it lowers them."""
 
     @property
     def share(self) -> float:
-        """The share of pairs whose grade rose; NaN without pairs."""
+        """Share of pairs whose grade rose; NaN without pairs."""
         return self.rose / self.pairs if self.pairs else math.nan
 
 
@@ -90,7 +90,7 @@ def _stuff_query(passage: str, query: str, _: GradeScale) -> str:
 
 
 def instruct(passage: str, _: str, scale: GradeScale) -> str:
-    """Return the passage followed by an instruction to give the scale's highest grade."""
+    """Return the passage followed by an instruction to give the highest grade."""
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
     line = verdict.replace(GRADE_PLACE, best)
@@ -111,14 +111,14 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows whose grade lets a probe change them, shuffled by the seed; NaN grades never do."""
+    """Return the rows whose grade, if not NaN, lets a probe change them, shuffled by the seed."""
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
 
 
 def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows that the judge calls relevant and people did not call irrelevant, shuffled by the seed.
+    """Return the rows that the judge calls relevant and people do not call irrelevant, shuffled by the seed.
 
     grades: float64[pairs], NaN without a grade.
     """
@@ -136,7 +136,7 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
     """Return how many grades rose and fell after a probe.
 
-    before, after: grades of the same pairs; `before` has no NaN, `after` is NaN without a grade.
+    before, after: grades of the same pairs, without NaN and with NaN for no grade.
     noise: share of grades that rises without any change.
     """
     both = ~np.isnan(after)
@@ -173,7 +173,7 @@ class LabelConsistency:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """The labels of a judge, with evidence on how far to trust them."""
+    """The labels of a judge, and how far to trust them."""
 
     subject: str
     """Name of the collection."""
@@ -181,16 +181,16 @@ class JudgeReport:
     prompt: str
     digest: str
     answered_by: str
-    """The model's own name for itself."""
+    """The model's name for itself."""
     pairs: int
-    """Pairs to judge, of `queries` queries."""
+    """Pairs to judge."""
     queries: int
     labelled: int
     """Pairs with a grade."""
     left_out: int
     """Pairs without the relevant passage that the prompt needs."""
     unanswered: int
-    """Answers still missing, for example after a budget ended."""
+    """Missing answers, as after a budget ended."""
     grades: tuple[tuple[float, int], ...]
     """(grade, pairs)."""
     verdicts: tuple[tuple[str, int], ...]
@@ -198,9 +198,9 @@ class JudgeReport:
     cut: int
     """Answers without a grade that ended at max_tokens."""
     tied: int
-    """Pairs with several modes; the lowest counts."""
+    """Pairs with several modes, of which the lowest counts."""
     flagged: int
-    """Documents that speak to the judge."""
+    """Documents that address the judge."""
     consistency: LabelConsistency | None
     """Of pairs judged twice."""
     probes: tuple[ProbeResult, ...]
@@ -208,7 +208,7 @@ class JudgeReport:
     """Of judgments by people with the labels."""
     warnings: tuple[str, ...]
     answers: int
-    """All answers read, including earlier runs and probes."""
+    """All answers read, also of earlier runs and probes."""
     tokens: int
     answer_tokens: int
     dollars: float | None
@@ -216,22 +216,22 @@ class JudgeReport:
     empty_queries: int = 0
     """Pairs not asked because the query has no text."""
     empty_passages: int = 0
-    """Pairs not asked because only the document has no text."""
+    """Pairs not asked because the document alone has no text."""
     spared: int = 0
-    """Pairs not asked because it was decided which system is best."""
+    """Pairs not asked because the best system was decided."""
     decision: Decision | None = None
-    """Which system is best by these labels, where that was asked."""
+    """The best system by these labels, where asked for."""
     wrong: tuple[WrongAnswers, ...] = ()
-    """Near misses of relevant passages, by kind, where they were asked for."""
+    """Near misses of relevant passages, by kind, where asked for."""
 
     @property
     def fully_answered(self) -> bool:
-        """True if the judge has answered for every pair that was to be asked."""
+        """True if every pair that was to be asked has an answer."""
         return self.unanswered == 0
 
 
 FEWEST_TELLING_PAIRS = 20
-"""Pairs of one single grade from which a warning says that the judge does not separate them."""
+"""Pairs of a single grade from which a warning says that the judge does not separate them."""
 SHOWN_CHARACTERS = 40
 """Characters of an answer in a warning."""
 PROBE_WORDS = {
@@ -240,17 +240,17 @@ PROBE_WORDS = {
     "keywords": "irrelevant passages when the query is pasted in",
     "instruction": "passages when they tell it to",
 }
-"""Words of the warning, by probe."""
+"""{probe: words of its warning}."""
 
 
 def shown_answer(text: str) -> str:
-    """Return an answer on one line, cut to 40 characters that end in "..."."""
+    """Return an answer on one line, cut to 40 characters with "..."."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 3]}..."
 
 
 def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) -> list[str]:
-    """Return sentences that warn readers of the labels, [] for none.
+    """Return warnings for readers of the labels; [] for none.
 
     textless: number of pairs whose document the collection lacks.
     unread: answers without a grade, as `shown_answer` cuts them.
@@ -294,7 +294,7 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
 
 
 def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
-    """Return grades, float64[pairs], as judgments; NaN gives none."""
+    """Return grades, float64[pairs], as judgments, without NaN."""
     labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
         query, doc = pairs.names(row)

@@ -1,4 +1,4 @@
-"""Causal language models as chat models in this process, run by transformers."""
+"""Causal language models as chat models in this process, by transformers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WritingOrder:
     """How to continue a text: most tokens, sampling, seed."""
 
     tokens: int
-    """Maximal number of new tokens."""
+    """Most new tokens."""
     temperature: float = 0.0
     """0 takes the likeliest token each time."""
     top_k: int = 0
@@ -47,11 +47,11 @@ class WritingOrder:
     seed: tuple[int, int] = (0, 0)
     """Two 64-bit numbers."""
     alternatives: int = 0
-    """Likeliest tokens to report at each place."""
+    """Number of likeliest tokens to report at each position."""
 
 
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
-    """Return the next token of each row of scores (float32[rows, vocabulary]), int64[rows].
+    """Return the next token of each row, int64[rows], for scores float32[rows, vocabulary].
 
     Temperature 0 takes the likeliest token; else `draws`, a generator for each row, decides.
     """
@@ -81,12 +81,12 @@ def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.ran
 
 
 WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-"""Endings of class names of models that write text; AutoModelForCausalLM makes the final check."""
+"""Endings of class names of models that write text."""
 KEPT_AS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
 class StoppedError(Exception):
-    """Raised once the caller of the writing thread no longer waits."""
+    """Raised once nobody waits for the text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,23 +97,23 @@ class Continuation:
     """int64[tokens]; the last one ends the text if `ended`."""
     ended: bool
     others: Int64
-    """int64[tokens, k]: the likeliest tokens at each place, then the chosen one; k is 0 without alternatives."""
+    """int64[tokens, k]: the likeliest tokens at each position, then the chosen one; k is 0 without alternatives."""
     odds: Float64
     """float64[tokens, k]: log-probabilities of `others` before any temperature."""
 
 
 @dataclass(frozen=True, eq=False)
 class CausalModel:
-    """A causal language model on a device, which continues texts given as tokens."""
+    """A causal language model on a device."""
 
     module: Any
     place: ComputePlace
     ends: frozenset[int]
     """Tokens that end a text."""
     positions: int
-    """Maximal tokens of a text with its continuation; 0 for no bound."""
+    """Most tokens of a text with its continuation; 0 for no limit."""
     one_at_a_time: bool
-    """The model carries a state from token to token, so padding would change it: texts are read one at a time."""
+    """True if padding would change the model's state, so that texts are read singly."""
 
     def continued(
         self, texts: Sequence[Int64], orders: Sequence[WritingOrder], stopped: Callable[[], bool]
@@ -231,7 +231,7 @@ def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64
 
 
 def read_causal(model: str) -> Checkpoint:
-    """Return the opened checkpoint of a causal language model.
+    """Return a causal language model's opened checkpoint.
 
     Raises BadValue for another kind, StoreError without *.safetensors, DownloadError if it is not on this
     machine.
@@ -250,7 +250,7 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return the engine for a model on a device: transformers, in fp32 on a CPU, else in the weights' dtype."""
+    """Return a model's engine on a device: transformers, in fp32 on a CPU, else in the weights' dtype."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -259,7 +259,7 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 
 
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
-    """Return a causal model in memory; `end` is one more token that ends a text."""
+    """Return a causal model in memory; the token `end`, too, ends a text."""
     torch = require("torch", extra="torch")
     prepare(place.device)
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[place.dtype]
@@ -286,11 +286,11 @@ TEMPLATE_DAY = {
     "%b": "Jan",
     "%A": "Thursday",
 }
-"""Replaces the current day in templates, so that a prompt has the same tokens every day."""
+"""The day in templates, so that prompts have the same tokens every day."""
 CONTEXT_TOKENS = 8
 """Preceding tokens on which a token's text may depend."""
 UNFINISHED = "\ufffd"
-"""The character that decoding puts for bytes which the next token completes."""
+"""Decoding's character for bytes that the next token completes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,11 +299,11 @@ class ChatForm:
 
     inner: Any
     template: Callable[[list[dict[str, str]]], str] | None
-    """Chat template; None for system text, user text and "Answer:", separated by empty lines."""
+    """None for system text, user text and "Answer:", separated by empty lines."""
     folded: bool = False
-    """The template takes no system text, so it precedes the user's."""
+    """True if the template takes no system text, so that it precedes the user's."""
     controls: tuple[str, ...] = field(default=(), repr=False)
-    """Tokens that separate turns and roles. In a prompt a blank breaks them, so that no passage ends its turn."""
+    """Tokens of turns and roles; a blank breaks them in prompts, so that no passage ends its turn."""
 
     def tokens(self, system: str, user: str) -> Int64:
         """Return the tokens of a prompt, int64[n]."""
@@ -319,14 +319,15 @@ class ChatForm:
         return np.array(ids, np.int64)
 
     def text(self, ids: Int64) -> str:
-        """Return the text of some tokens, without the tokens that end it."""
+        """Return the text of tokens, without end tokens."""
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
     def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
         """Return each token as text with its alternatives, equal texts merged; () without alternatives.
 
-        ids, others, odds: tokens, alternatives and log-probabilities of a Continuation. A token that ends a
-            text is "".
+        ids, others, odds: arrays of a Continuation.
+
+        A token that ends a text is "".
         """
         choices = []
         for place in range(len(ids) if others.shape[1] else 0):
@@ -415,7 +416,7 @@ def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
 
 
 LOCAL = "transformers"
-"""The provider that means this process."""
+"""The provider of models in this process."""
 BATCH_TOKENS = {"cpu": 1 << 14, "cuda": 1 << 17}
 """Tokens of prompts and answers in a batch; fewer if memory is short."""
 WINDOW_BATCHES = 16
@@ -436,15 +437,15 @@ def describe_local(model: str, device: str) -> dict[str, object]:
 
 @dataclass(eq=False)
 class LocalChat:
-    """A chat model in this process, loaded by its first prompt."""
+    """A chat model in this process, loaded at its first prompt."""
 
     model: str
-    """A folder, or a name on the hub with local files."""
+    """A folder, or a name on the hub whose files are here."""
     name: str
     """The name in its answers."""
     device: str
     log_probabilities: int
-    """Maximal number of alternatives of a token."""
+    """Most alternatives of a token."""
     _loaded: _LoadedChat | None = field(default=None, repr=False)
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
@@ -466,7 +467,7 @@ class LocalChat:
         return None
 
     def loaded_chat(self) -> _LoadedChat:
-        """Return the model in memory, loaded at first use; raises BadValue for unusable files."""
+        """Return the model, loaded at the first call; raises BadValue for unusable files."""
         if self._loaded is None:
             self._loaded = _LoadedChat.of(read_causal(self.model), self.name, self.device)
         return self._loaded

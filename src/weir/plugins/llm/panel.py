@@ -1,4 +1,4 @@
-"""Judges' prompts, grades read from answers, pairs to judge, and one grade from several samples."""
+"""Judges' prompts, grades in answers, pairs to judge, and one grade from several samples."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ _JUDGE_ENTRIES = ("verdict", "last", "relevant_from", "grades", "answers")
 
 @dataclass(frozen=True)
 class GradeScale:
-    """A judge's grades, and the labels by which answers name them."""
+    """A judge's grades, and the labels that name them."""
 
     labels: tuple[str, ...]
-    """Aligned with `grades`; several labels may mean one grade."""
+    """Aligned with `grades`; several may mean one grade."""
     grades: tuple[int, ...]
     verdict: str = GRADE_PLACE
-    """The line that the prompt asks for, with {grade} for the label."""
+    """The requested line, with {grade} for the label."""
     last: bool = False
-    """The verdict follows reasoning, so the last one counts."""
+    """True if the last verdict counts, after reasoning."""
     relevant_from: int = 1
     """Lowest grade of a relevant document."""
 
     @property
     def lowest(self) -> int:
-        """The lowest grade that a judge may give."""
+        """The lowest grade."""
         return min(self.grades)
 
     @property
     def highest(self) -> int:
-        """The highest grade that a judge may give."""
+        """The highest grade."""
         return max(self.grades)
 
     @property
@@ -82,7 +82,7 @@ class GradeScale:
         return all(label.isdecimal() for label in self.labels)
 
     def label_of(self, grade: int) -> str:
-        """Return the first label that means this grade."""
+        """Return the first label of a grade."""
         return self.labels[self.grades.index(grade)]
 
 
@@ -93,22 +93,22 @@ class JudgePrompt:
     template: PromptTemplate
     scale: GradeScale
     answers: tuple[tuple[str, int], ...]
-    """Examples (text, grade) from the prompt's file."""
+    """(text, grade) examples of the prompt's file."""
 
     @property
     def needs_positive(self) -> bool:
-        """True if the prompt also shows a passage that people found relevant."""
+        """True if the prompt shows a passage known to be relevant, too."""
         return "{positive}" in self.template.user
 
 
 def judge_prompts() -> list[str]:
-    """Return the names of Weir's own judging prompts, sorted."""
+    """Return the names of Weir's judging prompts, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 @cache
 def judge_prompt(name: str) -> JudgePrompt:
-    """Return Weir's prompt of that name, or the prompt in a TOML file.
+    """Return Weir's prompt of that name, or that of a TOML file.
 
     Raises UnknownName for neither, FormatError for an unreadable file, BadValue for wrong or missing entries.
     """
@@ -227,39 +227,39 @@ def speaks_to_the_judge(passage: str, scale: GradeScale) -> bool:
 # Pairs to judge, with their texts.
 
 SEED = 11
-"""Seed of the draw of judged pairs, if not all are asked."""
+"""Seed by which judged pairs are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgingPairs:
-    """Pairs of a query and a document to judge, in this order."""
+    """Pairs of a query and a document to judge, in order."""
 
     name: str
     queries: Ids
     docs: Ids
     query: Int32
-    """int32[pairs], numbers in `queries`; `doc` likewise in `docs`."""
+    """int32[pairs], positions in `queries`; `doc` likewise in `docs`."""
     doc: Int32
     texts: tuple[str, ...]
-    """Text of each query."""
+    """Of each query."""
     instructions: tuple[str, ...]
-    """The search's instruction for each query; "" for none."""
+    """The search's instruction by query; "" for none."""
     passage: Callable[[int], str]
     """Row -> text of its document."""
     positive: Callable[[int], str | None]
-    """Row -> text of another document that people found relevant for its query; None for none."""
+    """Row -> text of another document known to be relevant for its query; None for none."""
     people: Qrels | None = None
     """Judgments by people."""
     systems: tuple[str, ...] = ()
-    """Names of the systems that these judgments measure."""
+    """The systems to measure by these labels."""
     textless: int = 0
-    """Number of pairs left out because the collection lacks their document."""
+    """Pairs left out because the collection lacks their document."""
 
     def __len__(self) -> int:
         return len(self.query)
 
     def names(self, row: int) -> tuple[str, str]:
-        """Return a row's identifiers, (query, document)."""
+        """Return a row's (query, document)."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
 
@@ -281,15 +281,13 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    Pairs whose document the collection lacks are left out and counted; single texts that a sheet lacks are
-    "".
-
-    collection: where the texts are; None takes the texts on the sheet.
+    collection: where the texts are; None takes those on the sheet.
     judged: return the pairs with a grade instead.
-    limit: the first pairs of the sheet alone.
+    limit: the first pairs alone.
 
-    Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any query or
-    of any document.
+    Pairs whose document the collection lacks are left out and counted; single missing texts on a sheet are
+    "". Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any
+    query or of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -489,7 +487,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer on one pair of a query and a document, with the grade read from it."""
+    """A judge's answer on one pair, with the grade read from it."""
 
     row: int
     sample: int
@@ -498,12 +496,12 @@ class JudgeAnswer:
     kind: VerdictKind
     text: str
     model: str
-    """The model's own name for itself."""
+    """The model's name for itself."""
     time: str
     cut: bool = False
-    """The answer ended at max_tokens."""
+    """True if it ended at max_tokens."""
     flagged: bool = False
-    """The passage speaks to the judge."""
+    """True if the passage addresses the judge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +517,7 @@ class Panel:
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
-        """Yield the stored answer of each job in order, None if it has none."""
+        """Yield the stored answer of each job in order; None if it has none."""
         tokens: dict[int, str] = {}
 
         def prompt_of(number: int) -> ChatPrompt:
@@ -569,11 +567,10 @@ class Panel:
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
     """Return (combined grade of each pair, float64[n]; number of pairs with several most frequent grades).
 
-    Of several most frequent grades the lowest counts; a pair without any grade is NaN; the mean has no ties
-    (0).
-
     grades: float64[n, samples]; NaN is no grade.
-    how: "mode" (the most frequent) or "mean".
+    how: "mode" (the most frequent grade, the lowest of several) or "mean", which has no ties (0).
+
+    A pair without any grade is NaN.
     """
     together, tied = np.full(len(grades), np.nan), 0
     for row, answers in enumerate(grades):

@@ -1,4 +1,4 @@
-"""Estimates of a re-ranking's prompts and tokens, without a request."""
+"""Estimates of a re-ranking's prompts and tokens, without requests."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class PromptSettings:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """An upper bound on the prompts of one kind about a query."""
+    """An upper bound of the prompts of one kind for a query."""
 
     template: int
     """Number of the method's template."""
     prompts: int
     passages: int
-    """Passages in each prompt."""
+    """Passages in a prompt."""
 
 
 class Prompter(Protocol):
-    """The parts of a re-ranker by a language model that estimates need."""
+    """The facts about a language model's re-ranker that estimates need."""
 
     @property
     def depth(self) -> int | None:
-        """The number of candidates of a query to show; None for all."""
+        """Candidates shown for a query; None for all."""
         ...
 
     @property
@@ -75,22 +75,22 @@ class Prompter(Protocol):
         ...
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the templates of the prompts, in the order of use."""
+        """Return the templates, in the order of use."""
         ...
 
     def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
-        """Return upper bounds of the prompts about a query with that many candidates, by template."""
+        """Return upper bounds of a query's prompts for that many candidates, by template."""
         ...
 
 
 TOKEN_BYTES = 3
 """Bytes of a token in estimates; most tokenizers make fewer tokens."""
 BODY_BYTES = 160
-"""Approximate bytes of a request beside its two texts."""
+"""Bytes of a request beside its two texts."""
 FENCE_BYTES = 34
-"""Bytes around each of several passages in a prompt."""
+"""Bytes around a passage."""
 REQUIREMENT_BYTES = 120
-"""Approximate bytes of a requirement that a model names."""
+"""Bytes of a requirement that a model names."""
 
 
 def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPlan:
@@ -122,7 +122,7 @@ def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPl
 def plan_of_words(
     reranker: Prompter, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """Return an estimate of prompts and tokens from mean lengths in bytes, for `queries` queries."""
+    """Return an estimate of the prompts and tokens of `queries` queries, from mean lengths in bytes."""
     depth = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)

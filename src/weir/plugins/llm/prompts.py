@@ -1,4 +1,4 @@
-"""Prompts as TOML files, and passages made safe to put into them."""
+"""Prompts as TOML files, and passages made safe for them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _marks() -> re.Pattern[str]:
 
 
 def fenced(text: str) -> str:
-    """Return a text that can neither end the fence around it nor begin a chat turn; most texts are unchanged."""
+    """Return a text that can neither end the fence around it nor begin a chat turn; most stay the same."""
     return _marks().sub("‹", text) if _MAY_OPEN.search(text) else text
 
 
@@ -117,14 +117,14 @@ SIGNING = """
 
 The last line of your answer is the word {token}, a colon, and your verdict alone:
 {token}: ..."""
-"""Appended to a prompt that has no place for the token."""
+"""Appended to a prompt without a place for the token."""
 _CONSONANTS, _VOWELS = "bdfgklmnprtvz", "aeiou"
 TOKEN_SYLLABLES = 4
 
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """A request to a model: its two texts and the settings of its answer."""
+    """A request to a model: two texts, and the settings of the answer."""
 
     system: str
     user: str
@@ -132,11 +132,11 @@ class ChatPrompt:
     temperature: float | None = 0.0
     """None leaves it to the model."""
     log_probabilities: int = 0
-    """Alternatives returned for each token; 0 for none."""
+    """Alternatives returned for each token."""
     json: bool = False
     """The answer must be JSON."""
     sample: int = 0
-    """Number, from 0, of several answers to the same prompt; each is asked and kept by itself."""
+    """Number, from 0, of several answers to the same prompt; each is stored by itself."""
     schema: str = ""
     """JSON schema of the answer, as JSON; "" for none."""
     token: str = ""
@@ -154,16 +154,16 @@ class FilledPrompt:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """A prompt read from its file, with placeholders such as {query} for texts."""
+    """A prompt read from a file, with placeholders such as {query}."""
 
     name: str
     digest: str
-    """Version: a hash of the file's entries."""
+    """Version: hash of the file's entries."""
     system: str
-    """May hold places such as {query}, as `user`."""
+    """May hold placeholders, as `user`."""
     user: str
     objective: str
-    """Text for {objective}, with a place {instruction}."""
+    """Text for {objective}, with {instruction}."""
     max_tokens: int
     """Default limit of an answer."""
     json: bool = False
@@ -199,7 +199,7 @@ class PromptTemplate:
         return FilledPrompt(system, user, token)
 
     def describe(self) -> dict[str, object]:
-        """Return the template's name and version, which identify stored results."""
+        """Return name and version, which identify stored results."""
         return {"name": self.name, "version": self.digest}
 
 
@@ -207,7 +207,7 @@ _NO_LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz"))
 
 
 def drawn_token(version: str, texts: Iterable[str]) -> str:
-    """Return an invented word, found in none of the texts, that depends on version and texts alone."""
+    """Return an invented word that is in none of the texts, and depends on version and texts alone."""
     parts = [version, *texts]
     whole = "\x1f".join(parts)
     plain = unicodedata.normalize("NFKC", whole).casefold().encode("ascii", "ignore")
@@ -227,7 +227,7 @@ def drawn_token(version: str, texts: Iterable[str]) -> str:
 
 @cache
 def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the built-in prompt of that name, or the prompt of a TOML file if `name` is a path.
+    """Return the built-in prompt of that name, or that of the TOML file at the path `name`.
 
     needed: placeholders that the user text must have, such as "query".
 
@@ -279,5 +279,5 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
 
 
 def prompt_digest(entries: Mapping[str, Any]) -> str:
-    """Return a prompt's version: 12 hex digits that hash its entries."""
+    """Return a prompt's version: 12 hex digits, a hash of its entries."""
     return hashlib.blake2b(repr(sorted(entries.items())).encode(), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""Compare re-rankings with their first stage by run files alone."""
+"""Compare re-rankings with their first stage, by run files alone."""
 
 from __future__ import annotations
 
@@ -49,15 +49,13 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return for each rank, from 1, the deepest rank to which its document can fall in one pass, int64[count]."""
+        """Return int64[count], for each rank from 1 the deepest rank to which its document can fall in one pass."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, int64, ascending; without the last and those too near
-        an end to
-        compare.
-        """
+        """Return the ranks after which a window ends, int64, ascending; without the last, and those too near
+        an end."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -89,41 +87,42 @@ class ReorderRules:
 
 @dataclass(frozen=True, eq=False)
 class OrderChanges:
-    """Statistics of each query's change of order, arrays aligned with `queries`; NaN where undefined."""
+    """Changes of order by query, arrays aligned with `queries`; NaN where undefined."""
 
     queries: Ids
-    """Queries that the first stage answers, in order of identifiers."""
+    """Queries that the first stage answers, by identifier."""
     candidates: Int64
-    """Documents of the first stage that are compared."""
+    """Number of candidates."""
     answered: NDArray[np.bool_]
-    """The second run ranks at least one document."""
+    """True if the second run ranks a document."""
     kept_first: NDArray[np.bool_]
-    """The first k are the same in the same order."""
+    """True if the first k are the same in the same order."""
     kept: NDArray[np.bool_]
-    """All candidates are in the same order."""
+    """True if all candidates are in the same order."""
     lost: Int64
     """Candidates missing from the second run within the depth."""
     new: Int64
     """Documents of the second run that are no candidates."""
     moved: Float64
-    """Mean absolute number of places that common documents moved."""
+    """Mean absolute difference of ranks of common documents."""
     tau: Float64
     """Kendall's tau-b of the common documents."""
     rbo: Float64
     """Rank-biased overlap of both orders."""
     last_moved: Int64
-    """Deepest place that holds another document; 0 for none."""
+    """Deepest rank with another document; 0 for none."""
     sealed: Float64
-    """Share of window borders that no document crossed, minus the mean share half a step above and below them."""
+    """Share of window borders that no document crossed, minus the mean share half a step above and below."""
     beyond: Int64
-    """Documents deeper than one pass of windows can move them."""
+    """Documents deeper than one pass can move them."""
     sources: Int64
-    """int64[queries, k]: first-stage places of the new first k; 0 for a new or missing document."""
+    """int64[queries, k]: first-stage ranks of the new first k; 0 for a new or missing document."""
 
     def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return (most frequent changed order of the first k, as first-stage ranks; its number of queries).
+        """Return (most frequent changed order of the first k, as first-stage ranks; its number of queries);
+        ((), 0) for none.
 
-        ((), 0) for none; of equally frequent orders the smallest ranks win.
+        Of equally frequent orders the smallest ranks win.
         """
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
@@ -204,14 +203,14 @@ def _sealed(before: tuple[str, ...], after: tuple[str, ...], shape: WindowShape)
 
 @dataclass(frozen=True)
 class ReachedDocuments:
-    """The relevant documents at some first-stage ranks, and how many a re-ranking moved into the top k."""
+    """The relevant documents of some first-stage ranks, and how many a re-ranking moved into the first k."""
 
     relevant: int
     """Number of relevant candidates."""
     reached: int
-    """Of these, the number in the first k after the re-ranking."""
+    """Of these, those in the first k after the re-ranking."""
     ideal: float
-    """Number expected in the first k of a perfect order."""
+    """Expected number in the first k of a perfect order."""
     ratio: float
     """reached / ideal with its interval over queries; NaN if ideal is 0."""
     low: float
@@ -229,7 +228,7 @@ class RankBand:
     promoted: float
     """Share of them in the first k after the re-ranking."""
     raised: float
-    """Mean places by which they rose, without lost documents; negative if they fell."""
+    """Mean ranks by which they rose, without lost documents; negative if they fell."""
     reach: ReachedDocuments
     """Counts of the relevant ones."""
 
@@ -240,8 +239,7 @@ def rank_bands(
     """Return blocks of first-stage ranks down to `depth`, each with its relevant documents that reach the
     first k.
 
-    A re-ranking without position bias has equal ratios in all blocks. Raises BadValue if no judged query has
-    candidates.
+    Without position bias all blocks have equal ratios. Raises BadValue if no judged query has candidates.
     """
     rows, block = _Candidates.of(first, second, qrels, rules, depth), rules.block
     bands = []
@@ -268,7 +266,7 @@ def reach(
     """Return (relevant documents of the first k that reach the first k, the same for deeper ones,
     difference).
 
-    The difference of their ratios, deeper minus first, is (value, low, high) with its 95% interval.
+    The difference of the ratios, deeper minus first, is (value, low, high) with a 95% interval.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -293,7 +291,7 @@ class _Candidates:
     """1 if relevant and among the first k after."""
     relevant: Float64
     chance: Float64
-    """If relevant, the chance of being in the first k of a perfect order; else 0."""
+    """If relevant, the probability of being in the first k of a perfect order; else 0."""
 
     @staticmethod
     def of(first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int) -> _Candidates:
@@ -323,8 +321,8 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return each document's probability of being in the first k if sorted by grade, ties at random:
-    float64[n].
+    """Return float64[n], each document's probability of being in the first k if sorted by grade, ties at
+    random.
 
     Negative grades count as 0.
     """
@@ -340,12 +338,12 @@ def ideal_chances(grade: Float64, k: int) -> Float64:
 
 
 HURT_BELOW = -1e-9
-"""Changes of a score between this and 0 count as rounding, not as a loss."""
+"""A change between this and 0 is rounding, not a loss."""
 
 
 @dataclass(frozen=True)
 class MeanOverQueries:
-    """The mean of a statistic over the queries for which it is defined, with its 95% interval."""
+    """The mean of a statistic over the queries where it is defined, with its 95% interval."""
 
     name: str
     mean: float
@@ -369,7 +367,7 @@ class Gain:
     p: float
     """p-value of the paired permutation test."""
     adjusted: float
-    """p corrected by Holm over all re-rankings of the call."""
+    """p by Holm over all re-rankings of the call."""
     hurt: float
     """Share of queries that lost; 0 for a measure without a direction, as `helped`."""
     helped: float
@@ -385,7 +383,7 @@ class Bias:
     early: ReachedDocuments
     late: ReachedDocuments
     difference: float
-    """Late ratio minus early ratio; negative if deep documents are promoted too rarely."""
+    """Deeper ratio minus first ratio; negative if deep documents are promoted too rarely."""
     low: float
     high: float
 
@@ -406,15 +404,15 @@ class Reordering:
     """Of these, queries that the re-ranking does not answer."""
     candidates: int
     tied: float
-    """Share of the re-ranking's documents tied with another of the query, so that identifiers order them."""
+    """Share of its documents tied with another of the query."""
     lost: int
     new: int
     beyond: int
-    """Documents deeper than one pass of windows can move them."""
+    """Documents deeper than one pass can move them."""
     repeated: int
-    """Queries whose first k came from the places `pattern`."""
+    """Queries whose first k came from the ranks `pattern`."""
     pattern: tuple[int, ...]
-    """The most frequent order that differs from the first stage's."""
+    """The most frequent changed order."""
     means: tuple[MeanOverQueries, ...]
     """One for each name in MEANS."""
     gain: Gain | None = None
@@ -422,10 +420,10 @@ class Reordering:
     bias: Bias | None = None
     blocks: tuple[RankBand, ...] = ()
     duplicates: int = 0
-    """Rows that repeated a document; the highest score counts."""
+    """Rows that repeated a document, of which the highest score counts."""
 
     def mean_of(self, name: str) -> MeanOverQueries:
-        """Return the mean of a statistic; raises BadValue for a name that is not in MEANS."""
+        """Return the mean of a statistic; raises BadValue for a name not in MEANS."""
         mean = next((one for one in self.means if one.name == name), None)
         if mean is None:
             raise BadValue(f"'{name}' is no statistic of a re-ranking; expected {', '.join(MEANS)}")
@@ -449,7 +447,7 @@ def reorderings(
     """Return how each re-ranking changed its first stage, in the given order.
 
     qrels: None leaves out gain, bias and blocks.
-    repeated_rows: number of rows of each re-ranking that repeated a document.
+    repeated_rows: {re-ranking: number of rows that repeated a document}.
 
     Raises BadValue if the first stage answers no query, a re-ranking none of its queries, or no query is
     judged.

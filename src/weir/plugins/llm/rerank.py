@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 
 
 ORDERS = ("first stage", "reversed", "shuffled")
-"""Orders in which candidates can stand before the first prompt."""
+"""Orders of the candidates before the first prompt."""
 SORTS = ("all", "heapsort", "bubblesort", "tournament")
-"""How choices become an order: by all pairs, or by a sort that needs fewer groups."""
+"""Ways from choices to an order: all pairs, or a sort that needs fewer groups."""
 
 
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
@@ -84,22 +84,22 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a method goes through the candidates; None takes the method's default."""
+    """How a method goes through the candidates; None takes its default."""
 
     window: int | None = None
     """Documents in a prompt."""
     step: int | None = None
     """Places between the starts of neighbouring windows."""
     passes: int = 1
-    """How often the windows pass over the whole ranking."""
+    """Passes over the whole ranking."""
     sort: str | None = None
     """A name in SORTS."""
     top: int = 10
-    """First places that a sort fills; the other documents follow in the first stage's order."""
+    """First places that a sort fills; other documents follow in the first stage's order."""
     order: str = "first stage"
     """A name in ORDERS."""
     seed: int = 0
-    """Seed of order="shuffled"."""
+    """Of order="shuffled"."""
 
     def __post_init__(self) -> None:
         for name in ("window", "step", "passes", "top"):
@@ -119,8 +119,8 @@ class Ordering:
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy with unset settings filled by the method's `window` and `sort`; the step is half the
-        window."""
+        """Return a copy with unset settings filled by the method's `window` and `sort`, and half the window
+        as step."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
@@ -129,9 +129,9 @@ class Ordering:
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
-        """Return the order of `count` candidates before the first prompt, a permutation of 0 to count - 1.
+        """Return the order of the candidates before the first prompt, a permutation of 0 to count - 1.
 
-        A shuffle depends on seed and query id alone.
+        A shuffle depends on the seed and the query's identifier alone.
         """
         if self.order != "shuffled":
             return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
@@ -147,7 +147,7 @@ class Ordering:
 
 @dataclass(frozen=True, eq=False)
 class LLMScorer:
-    """A re-ranker by a language model, with the documents to re-rank."""
+    """A language model's re-ranker with its documents."""
 
     reranker: LLMReranker
     corpus: Corpus
@@ -212,12 +212,12 @@ class RerankTask:
     candidates: Run
     progress: Progress | None
     on_verdict: Callable[[VerdictKind, object], None] | None = None
-    """Called with kind and value of each verdict, in the order of prompts."""
+    """Called with (kind, verdict) of each answer, in the order of prompts."""
     verdicts: Counter[VerdictKind] = field(default_factory=Counter)
     cut: int = 0
-    """Answers without a verdict that ended at max_tokens."""
+    """Answers without a verdict, cut at max_tokens."""
     query_shown: int = -1
-    """Query number of the latest prompt."""
+    """Query of the latest prompt."""
     rows_shown: tuple[int, ...] = ()
     """Candidates in the latest prompt."""
 
@@ -232,11 +232,11 @@ class RerankTask:
         self.query_of_row = self.candidates.query_of_row().tolist()
 
     def candidate_values(self) -> Float64:
-        """Return a value for each candidate, float64[candidates], higher is better; NaN if no answer gives one."""
+        """Return float64[candidates], higher is better; NaN if no answer gives a value."""
         return METHODS[self.scorer.reranker.method].score(self)
 
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """Return the texts of candidates, cut to max_length and fenced for a prompt."""
+        """Return the texts of candidates, cut to max_length and fenced."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
         return tuple(fenced(shortened(text, self.settings.max_length)) for text in texts)
 
@@ -250,7 +250,7 @@ class RerankTask:
     ) -> ChatPrompt:
         """Return a prompt for a query with some of its candidates, in the given order.
 
-        requirement: text for the prompt's {requirement}, "" for none.
+        requirement: text for {requirement}, "" for none.
         """
         self.query_shown, self.rows_shown = query, tuple(rows)
         settings, passages = self.settings, self.passages(rows)
@@ -308,13 +308,13 @@ class RerankTask:
             self.on_verdict(kind, value)
 
     def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
-        """Return a callback that reports the progress of a round after `before` finished prompts; None
-        without progress."""
+        """Return a callback that reports a round's progress after `before` finished prompts; None without
+        progress."""
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
 
     def flagged(self) -> list[int]:
-        """Return the numbers of candidate documents with a possible prompt injection, ascending."""
+        """Return the positions of candidate documents with a possible prompt injection, ascending."""
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
@@ -333,9 +333,9 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
-    """Return a sort of `count` documents by groups of at most `width`, whose best `top` places are needed.
+    """Return a sort of `count` documents by groups of at most `width`, whose best `top` are needed.
 
-    sort: "heapsort", "bubblesort" or "tournament"; KeyError for another.
+    sort: "heapsort", "bubblesort" or "tournament"; raises KeyError for another.
     """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
@@ -467,7 +467,7 @@ def _tournament(count: int, width: int, top: int) -> Sorting:
 
 
 LOG_PROBABILITIES = 20
-"""Alternatives requested for each token, if a score or choice is made from log-probabilities."""
+"""Alternatives requested for each token, for scores and choices from log-probabilities."""
 
 Rows: TypeAlias = tuple[int, ...]
 """Candidates of one query, in the order of a prompt."""
@@ -476,10 +476,8 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Return values that fall with the rank after the sliding windows, float64[candidates]; NaN where no
-    answer
-    ranked a candidate.
-    """
+    """Return float64[candidates] that falls with the rank after the sliding windows; NaN where no answer
+    ranked one."""
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -508,8 +506,7 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Return values that fall with the rank after a sort by the best of several documents,
-    float64[candidates].
+    """Return float64[candidates] that falls with the rank after a sort by the best of several documents.
 
     An unreadable answer chooses the document that the first stage ranks first.
     """
@@ -609,11 +606,11 @@ def _sorted(task: RerankTask, width: int, choose: Chooser) -> Float64:
 
 
 PUBLISHED_LINE = "Score:"
-"""The words before the score that follows reasoning, in a prompt sent as published."""
+"""The words before a score that follows reasoning, in a prompt sent as published."""
 
 
 def pointwise(task: RerankTask, last: bool) -> Float64:
-    """Return the model's score of each document, float64[candidates], NaN if unreadable.
+    """Return the model's score of each document, float64[candidates]; NaN if unreadable.
 
     last: the score follows reasoning.
     """
@@ -645,8 +642,10 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 
 def subtask(task: RerankTask) -> Float64:
-    """Return each document's mean score over the requirements that the model names for its query,
-    float64[candidates]; NaN if no score is readable.
+    """Return float64[candidates], each document's mean score over the requirements that the model names for
+    its query.
+
+    NaN if no score is readable.
     """
     naming, scoring = task.templates
     count, ptr = len(task.queries), task.candidates.ptr
@@ -676,18 +675,18 @@ def subtask(task: RerankTask) -> Float64:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to order candidates by prompts, such as sliding windows."""
+    """A way to order candidates by prompts."""
 
     score: Callable[[RerankTask], Float64]
     """Returns a value for each candidate, NaN for none."""
     prompts: tuple[str, ...]
     """Names of its templates, in the order of use."""
     places: tuple[str, ...]
-    """Places that the last template must contain."""
+    """Placeholders that the last template must contain."""
     max_calls: Callable[[Ordering, int], tuple[CallBudget, ...]]
     """(ordering, candidates of a query) -> upper bounds of its prompts."""
     takes: tuple[str, ...] = ()
-    """Settings of Ordering, and "scale", that it accepts."""
+    """Settings of Ordering that it accepts, and "scale"."""
     window: int = 2
     sort: str = "all"
 
@@ -791,7 +790,7 @@ class LLMReranker:
 
     @property
     def resolved(self) -> Ordering:
-        """The ordering with the method's own window and sort filled in."""
+        """The ordering with the method's window and sort filled in."""
         method = METHODS[self.method]
         return self.ordering.resolved(method.window, method.sort)
 
@@ -976,7 +975,7 @@ class Exchange:
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
-    """Return (prompts about a query in order, whether these are all, documents with possible injections).
+    """Return (prompts about a query in order, True if these are all, documents with possible injections).
 
     The re-ranking runs again on stored answers; prompts that follow from a missing answer are left out.
 

@@ -91,10 +91,6 @@ def sensitivity_of(
     """Return how re-ranking by a language model depends on order, chance and depth (`weir study
     sensitivity`).
 
-    Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
-    gets
-    no answer (the same call continues), and the WeirErrors of loading.
-
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'bm25 >> llm("listwise", model=...)'.
     measure: the measure to compare.
@@ -103,6 +99,9 @@ def sensitivity_of(
     results: a results folder. Its systems that end in a language model are studied on their collections, and
         `dataset` and `system` select among them by name.
     progress: called with (study, prompts done, prompts in all).
+
+    Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
+    gets no answer (the same call continues), and the WeirErrors of loading.
     """
     if results is not None:
         pairs = _reranked_in(path_of(results), dataset, system)

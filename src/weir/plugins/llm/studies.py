@@ -1,4 +1,4 @@
-"""Measure how re-ranking by a language model depends on order, chance, places in prompts and depth."""
+"""How re-ranking by a language model depends on order, chance, places in prompts and depth."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SHOWN = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
 
 @dataclass(frozen=True)
 class HeardAnswer:
-    """A model's answer, with the query, the passages and the verdict read from it."""
+    """A model's answer, with its query, passages and verdict."""
 
     query: str
     prompt: bytes
@@ -67,13 +67,12 @@ class HeardAnswer:
 
     @property
     def clear(self) -> bool:
-        """True if the whole verdict could be read from the answer."""
+        """True if the whole verdict could be read."""
         return self.kind in SCORED_KINDS and self.value is not None
 
     @property
     def first(self) -> int | None:
-        """The position in the prompt, from 1, of the passage that the answer puts first; None for one passage
-        or no verdict."""
+        """Position in the prompt, from 1, of the passage put first; None for one passage or no verdict."""
         if not self.clear or len(self.shown) < 2:
             return None
         if isinstance(self.value, list):
@@ -83,7 +82,7 @@ class HeardAnswer:
 
 @dataclass(frozen=True)
 class AskedTotals:
-    """The cost of a re-ranking as if nothing had been stored before; equal prompts count once."""
+    """The cost of a re-ranking without stored answers; equal prompts count once."""
 
     prompts: int
     tokens: int
@@ -99,7 +98,7 @@ class AskedTotals:
 
 @dataclass(eq=False)
 class LoggedScorer:
-    """A scorer by a language model that keeps every answer, for a study."""
+    """A language model's scorer that keeps every answer."""
 
     scorer: LLMScorer
     sample: int = 0
@@ -189,7 +188,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class RerankedOnce:
-    """One of several re-rankings of the same candidates, with its scores and answers."""
+    """One re-ranking of the candidates, with its scores and answers."""
 
     run: Run
     values: Float64
@@ -200,7 +199,7 @@ class RerankedOnce:
 
 @dataclass(frozen=True, eq=False)
 class StudiedCandidates:
-    """The candidates of a first stage for the judged queries, with the language model that re-ranks them."""
+    """A first stage's candidates for the judged queries, and the language model that re-ranks them."""
 
     pipeline: Pipeline
     reranker: LLMReranker
@@ -219,7 +218,7 @@ class StudiedCandidates:
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
     ) -> RerankedOnce:
-        """Return a re-ranking of the candidates by answer number `sample` to each prompt; answers are stored.
+        """Return a re-ranking by answer number `sample` to each prompt; answers are stored.
 
         Raises BadValue for a depth beyond the candidates.
         """
@@ -318,7 +317,7 @@ class PromptPlaces:
 
 @dataclass(frozen=True)
 class OrderFlips:
-    """Pairs of documents that were compared in both orders."""
+    """Pairs of documents compared in both orders."""
 
     compared: int
     """Pairs asked about in both orders."""
@@ -354,7 +353,7 @@ def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, 
     """Return how often answers put the passage at each position first, one result for each number of
     passages.
 
-    Only a query's first prompt counts, and only with two passages or more; () without any.
+    Only a query's first prompt counts, if it has two passages or more; () without any.
     """
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
@@ -423,7 +422,7 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return how often answers of two or more samples to the same prompts agree; NaN without common prompts."""
+    """Return how often answers of several samples to the same prompts agree; NaN without common prompts."""
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
     others = len({prompt for one in values for prompt in one}) - len(common)
@@ -512,7 +511,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class OrderStudy:
-    """How scores vary if the candidates are shown in several random orders."""
+    """Scores if the candidates are shown in several random orders."""
 
     spread: Spread
     own: float
@@ -539,7 +538,7 @@ class SampleStudy:
 
 @dataclass(frozen=True)
 class DepthStudy:
-    """The mean score and the cost if only the first `depth` candidates are re-ranked."""
+    """Mean score and cost if only the first `depth` candidates are re-ranked."""
 
     depth: int
     mean: float

@@ -38,7 +38,7 @@ def reranking_command(
 
     FIRST: rankings of a first stage; RERANKED: re-rankings of their first documents. Reports unchanged
     orders, lost and new documents, how far documents moved, and traces of windows. With --qrels also the
-    gain, the share of queries that it hurt, and how many relevant documents reached the first ranks by their
+    gain, the share of queries that it hurt, and how many relevant documents reached the first ranks, by their
     rank in FIRST.
     """
     asked = weir.ReorderRules(shape=llm.WindowShape(**shape), **rules)
@@ -68,12 +68,11 @@ def sensitivity_command(
 ) -> int:
     """Report what re-ranking by a language model depends on.
 
-    RESULTS: a results folder of weir run; each of its systems that ends in a language model is studied on its
-    collection, and -d and -s choose some. Without RESULTS, -d and -s name a collection and a system. The
-    candidates of the system's first stage are re-ranked in random orders (which should not matter), every
-    prompt is asked again (chance), and fewer or more candidates are re-ranked (cost against quality).
-    Preferred places in prompts, and pairs judged in both orders, are counted too. Answers are stored: after
-    an interruption, the same command continues.
+    RESULTS: a results folder of weir run; its systems that end in a language model are studied, and -d and -s
+    choose some. Without RESULTS, -d and -s name a collection and a system. The first stage's candidates are
+    re-ranked in random orders (which should not matter), every prompt is asked again (chance), and fewer or
+    more candidates are re-ranked (cost against quality). Preferred places in prompts, and pairs judged in
+    both orders, are counted too. Answers are stored; the same command continues.
     """
     if folder is None and not {"dataset", "system"} <= set(given):
         raise click.UsageError("give a results folder, or a collection with -d and a system with -s")

@@ -1,4 +1,4 @@
-"""Read verdicts from answers of chat models: scores, choices, orders, requirements, expected scores."""
+"""Read verdicts from answers of chat models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ChatReply:
     """The tokens with their alternatives; () if the provider returns none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON, which `ChatReply.of` reads again."""
+        """Return the answer as JSON, which `of` reads."""
         return {
             "text": self.text,
             "finish": self.finish,
@@ -97,7 +97,7 @@ Parsed: TypeAlias = "tuple[T | None, VerdictKind]"
 
 @dataclass(frozen=True)
 class VerdictForm:
-    """The form in which an answer must give its verdict."""
+    """The form in which an answer gives its verdict."""
 
     token: str = ""
     """The word that begins the last line; "" for a prompt without one."""
@@ -111,7 +111,7 @@ class VerdictForm:
 
 @dataclass(frozen=True)
 class ScoreVerdict:
-    """The score that an answer gives, from 0 to the highest asked for; None without one."""
+    """An answer's score, from 0 to the highest asked for; None without one."""
 
     score: float | None
     kind: VerdictKind
@@ -143,9 +143,9 @@ def read_verdict(
     entries: Sequence[str] = (),
     passages: Sequence[str] = (),
 ) -> Parsed[T]:
-    """Return (verdict read from an answer or None, how it was read).
+    """Return (verdict in an answer or None, how it was read).
 
-    parse: returns (verdict, kind) of a text, (None, "missing") for none.
+    parse: text -> (verdict, kind), (None, "missing") for none.
     entries: names of the verdict in a JSON answer.
     passages: passages of the prompt, needed by a form without a token.
     """
@@ -229,14 +229,14 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
 
 
 def several_numbers(text: str) -> bool:
-    """Return True if a text has two different numbers or more, such as "2 or 3"."""
+    """Return True if a text has two different numbers or more."""
     return len(set(re.findall(NUMBER, text))) > 1
 
 
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, 0 to `highest`; one out of range gives None and is not clipped."""
+    """Return the score in an answer, 0 to `highest`; one out of range gives None."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -252,7 +252,7 @@ def read_score(
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
-    """Return (number of the best passage, from 1 to `count`, or None; how the answer was read)."""
+    """Return (number of the best passage from 1, or None; how the answer was read)."""
     numbers = {str(number) for number in range(1, count + 1)}
 
     def parse(text: str) -> Parsed[int]:
@@ -265,7 +265,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Return (requirements that an answer names, at most 12, without repeats; how it was read)."""
+    """Return (requirements in an answer, 12 at most, without repeats; how it was read)."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)
@@ -305,10 +305,7 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Return the order of `count` numbered passages in an answer, as places from 0; unnamed ones follow.
-
-    The first mention of a passage counts.
-    """
+    """Return an answer's order of `count` passages, as positions from 0; unnamed ones follow, repeats are ignored."""
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:

@@ -1,4 +1,4 @@
-"""Make near misses of relevant passages by rule, which a judge should not accept."""
+"""Make near misses of relevant passages, which a judge should not accept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
 
 
 def names_in(passage: str) -> list[str]:
-    """Return the capitalised names within sentences, without months, in order and with repeats."""
+    """Return the capitalised names within sentences, without months, in order, repeated."""
     return [name for name in _NAME.findall(passage) if name.split()[0] not in _MONTHS]
 
 
@@ -81,9 +81,8 @@ def another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def another_name(passage: str, query: str, names: Sequence[str]) -> str | None:
-    """Return the passage with names of other passages in the sentence with most words of the query.
-
-    None if nothing changes.
+    """Return the passage with names of other passages in the sentence with most words of the query; None if
+    unchanged.
 
     names: sorted.
     """
@@ -123,7 +122,7 @@ class WrongAnswers:
 
     @staticmethod
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
-        """Return the counts of one kind by the grades after the change, float64[pairs], NaN without one."""
+        """Return the counts by the grades after the change, float64[pairs], NaN without one."""
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
         low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)
@@ -131,5 +130,5 @@ class WrongAnswers:
 
     @property
     def share(self) -> float:
-        """The share of pairs that is accepted; NaN without pairs."""
+        """Share of accepted pairs; NaN without pairs."""
         return self.accepted / self.pairs if self.pairs else math.nan

@@ -1,4 +1,4 @@
-"""A system's answers to a few queries, kept to see later whether the model of that name has changed."""
+"""A system's stored answers to a few queries, to see later if the model of that name has changed."""
 
 from __future__ import annotations
 
@@ -112,16 +112,15 @@ def make_canary(
     """Write a system's answers to random queries on random documents, with their texts, to a file; return its
     path.
 
-    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1,
-    and the WeirErrors of loading,
-    indexing and searching.
-
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
     out: the file to write, as JSON.
     documents: number of documents drawn at random from the collection.
     queries: number of queries drawn at random from the collection.
     k: number of documents of each answer.
+
+    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1,
+    and the WeirErrors of loading, indexing and searching.
     """
     for name, value in (("documents", documents), ("queries", queries), ("k", k)):
         check_whole(name, value)
@@ -145,12 +144,11 @@ def make_canary(
 def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> ResultSet[CanaryCheck]:
     """Ask a system the queries of a canary file again; return how its answers differ (`weir study canary`).
 
-    The result is false if an answer changed. Raises FormatError for a file of another kind, and the
-    WeirErrors of
-    indexing and searching.
-
     canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.
+
+    The result is false if an answer changed. Raises FormatError for a file of another kind, and the
+    WeirErrors of indexing and searching.
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])

@@ -1,5 +1,4 @@
-"""Decide which of several systems is best while queries are being judged (`weir judge --until-decided`, `weir
-open`)."""
+"""Decide which system is best while queries are being judged."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from weir.stats.significance import exact_mean
 
 @dataclass(frozen=True)
 class Lead:
-    """The difference between the best system and another, with a confidence bound."""
+    """The difference of the best system and another, with a confidence bound."""
 
     system: str
     difference: float
@@ -35,7 +34,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Decision:
-    """The best of several systems by the queries judged so far, and whether that is certain."""
+    """The best system by the queries judged so far, and whether that is certain."""
 
     measure: str
     best: str
@@ -129,13 +128,11 @@ def decision_of(
 ) -> Decision | None:
     """Return the decision by the labels so far; None while no query counts.
 
-    Queries count in their random order up to the first in `open_queries`, so that quick judges decide
-    nothing.
-
     new: labels so far, besides the subject's judgments.
     margin: how much better than the best another system may still be.
 
-    Raises BadValue for fewer than two systems, and for a measure without a direction.
+    Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
+    favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

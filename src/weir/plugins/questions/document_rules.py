@@ -1,4 +1,4 @@
-"""Rules on documents that are forbidden, out of date or superseded, and measures that count breaches.
+"""Rules on documents that are forbidden, out of date or superseded, and measures of breaches.
 
 The rules stand in `document-rules.tsv` beside the judgments.
 """
@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents to which a rule applies, by query, then rank."""
+    """The ranked documents with a rule, by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -61,7 +61,7 @@ class JoinedRules:
 
 @dataclass(frozen=True, eq=False)
 class DocumentRules:
-    """The rules of a collection: for whom a document is forbidden, when it is valid, which one supersedes it."""
+    """For whom documents are forbidden, when they are valid, which ones supersede them."""
 
     docs: Ids
     """The D documents that rules name."""
@@ -89,10 +89,8 @@ class DocumentRules:
         )
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run to which a rule applies, for the given queries.
-
-        Raises BadValue for a run without identifiers.
-        """
+        """Return the documents of a run with a rule, for the given queries; raises BadValue for a run without
+        identifiers."""
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)
@@ -151,8 +149,7 @@ class _Row:
 
 @checked
 def with_document_rules(qrels: object, path: str | Path) -> Qrels:
-    """Return judgments with the rules of a file; without this call, rules are read from the judgments'
-    folder.
+    """Return judgments with the rules of a file; otherwise rules are read from the judgments' folder.
 
     qrels: judgments as `weir.evaluate` takes them.
     path: a file such as document-rules.tsv.
@@ -167,12 +164,10 @@ def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
     forbidden: DOCUMENT for WHOM; superseded: DOCUMENT by the value; valid-from, valid-until: DOCUMENT, a date
-        or
-    time; asked: for a query or all, a date or time; is: for a query, its user or group.
+    or time; asked: for a query or all, a date or time; is: for a query, its user or group.
 
     Raises FormatError, with the line, for anything else, contradictory rules, a user or group without a
-    query, and
-    a judged query without a time where documents have dates.
+    query, and a judged query without a time where documents have dates.
     """
     text = read_text(path)
     rows = _rows(path, text)
@@ -319,7 +314,7 @@ class Breach:
 
 @dataclass(frozen=True)
 class RuleBreaches:
-    """The documents among the first k of a system's rankings that break a rule."""
+    """The documents among a system's first k that break a rule."""
 
     dataset: str
     system: str
@@ -335,7 +330,7 @@ SHOWN_BREACHES = 10
 
 
 def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
-    """Return the documents within the first k that break a rule, by rule, query and rank.
+    """Return the documents among the first k that break a rule, by rule, query and rank.
 
     Raises BadValue if the judgments have no rules.
     """
@@ -349,7 +344,7 @@ def breaches_of(run: Run, qrels: Qrels, k: int) -> tuple[Breach, ...]:
 
 
 def breach_tables(found: Sequence[RuleBreaches]) -> tuple[Table, ...]:
-    """Return the first documents that break a rule, if any, and a sentence for each system and rule with a bound."""
+    """Return a table of the first breaches, if any, and a sentence with a bound for each system and rule."""
     lines, rows = list[str](), [["system", "rule", "query", "document", "rank"]]
     for one in found:
         for rule, name in RULES.items():

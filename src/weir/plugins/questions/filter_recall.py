@@ -1,4 +1,4 @@
-"""Recall of approximate vector search under filters, by filter and search setting.
+"""Recall of approximate vector search under filters.
 
 The exact answer is brute force; a document that scores no less than the k-th best permitted one is right.
 """
@@ -81,13 +81,12 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which a filter of this kind permits them as it gets broader,
-    int64[N].
+    """Return all documents in the order in which a filter that gets broader permits them, int64[N].
 
     kind: "by lot" is random; "near" begins with the documents nearest to the query's best one, "far" with
         those nearest to a random one of the farther half.
     scores: float32[N], of the documents.
-    similar: returns the similarity of all documents to one of them, float32[N].
+    similar: document -> float32[N], the similarity of all documents to it.
     """
     if kind == "by lot":
         return chance.permutation(len(scores))
@@ -99,7 +98,7 @@ def admission_order(
 
 
 def first_of(order: Int64, share: float) -> Mask:
-    """Return the filter that permits the first `share` of the documents, at least one, as bool[N]."""
+    """Return bool[N], a filter of the first `share` of the documents, one at least."""
     mask = np.zeros(len(order), np.bool_)
     mask[order[: max(1, round(share * len(order)))]] = True
     return mask
@@ -115,10 +114,10 @@ def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.int
 
 
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
-    """Return the share of the exact best documents that a search found.
+    """Return the share of the exact best documents that a search found; a document tied with the last one is
+    right.
 
-    A document that scores as the last exact one is right. `found` holds permitted documents, no more than
-    `exact`, which is not empty.
+    `found` holds permitted documents, no more than `exact`, which is not empty.
     """
     return np.count_nonzero(scores[found] >= scores[exact[-1]]) / len(exact)
 
@@ -129,7 +128,7 @@ def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
 
 @dataclass(frozen=True)
 class FilteredSearch:
-    """The recall, loss and cost of searches with one setting under a group of filters."""
+    """Recall, loss and cost of searches with one setting under a group of filters."""
 
     filter: str
     """none; by lot; near, the documents nearest to the query's best one; far, those nearest to one of the farther half;
@@ -197,14 +196,14 @@ class FilteredSearch:
 
     @property
     def setting(self) -> str:
-        """The setting in words, such as "effort 64, overfetch 4"; "" for the system's own."""
+        """The setting, such as "effort 64, overfetch 4"; "" for the system's own."""
         parts = [f"effort {self.effort:,}"] if self.effort else []
         return ", ".join([*parts, *([f"overfetch {self.overfetch:,}"] if self.applied == "after" else [])])
 
 
 @dataclass(frozen=True)
 class FilterStudy:
-    """The recall that filters cost a vector search, by group of filters and search setting."""
+    """The recall that filters cost a vector search, by group of filters and setting."""
 
     dataset: str
     system: str

@@ -67,9 +67,6 @@ def filters(
 ) -> ResultSet[FilterStudy]:
     """Return the recall that filters cost a vector search, applied during or after it (`weir study filters`).
 
-    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
-    systems.
-
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     systems: such as 'dense("minilm", index="HNSW32")'. Braces list several.
     rules: weir.FilterRules.
@@ -78,6 +75,9 @@ def filters(
     exact: the dense(...) whose vectors decide the exact answer, by default the system's.
     results: a results folder, where indexes are read and kept, by default all stay in memory.
     progress: called with (stage, amount done, total).
+
+    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
+    systems.
     """
     rules, watch = rules or FilterRules(), progress or (lambda stage, done, total: None)
     experiment = Experiment((dataset,), systems, k=rules.k)

@@ -1,4 +1,4 @@
-"""Whether queries and judgments can show a change of systems, with reasons if not (`weir audit --fit`)."""
+"""Can queries and judgments show a change of systems? (`weir audit --fit`)"""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Asked = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class MeasureFitness:
-    """The differences of a measure that these queries, judgments and systems can show."""
+    """The differences of a measure that queries, judgments and systems can show."""
 
     measure: str
     queries: int
@@ -105,7 +105,7 @@ class MeasureFitness:
 
     @property
     def shows_change(self) -> bool:
-        """True if these queries can show the change by this measure."""
+        """True if the queries can show the change by this measure."""
         return (
             self.detectable <= self.change and not self.is_saturated and not self.within_noise > self.change
         )
@@ -118,7 +118,7 @@ class MeasureFitness:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Whether queries and judgments can show a change of systems, with the reasons if not."""
+    """A verdict, with reasons, if queries and judgments can show a change of systems."""
 
     subject: str
     change: float
@@ -212,8 +212,7 @@ def _middle_pair(
 
 
 def power_at_ceiling(gaps: Float64) -> float:
-    """Return the probability that new queries like these would show a perfect system to be better than this
-    one.
+    """Return the probability that new queries like these show a perfect system to be better than this one.
 
     gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined. 0
         without any.
@@ -229,7 +228,7 @@ def power_at_ceiling(gaps: Float64) -> float:
 
 
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
-    """Return True if a mean is too near to the ceiling, the best possible mean, to show the change.
+    """Return True if a mean is too near to `ceiling`, the best possible mean, to show the change.
 
     That is if a perfect system would not be found better, or the change is over half of the way to the
     ceiling.
@@ -304,11 +303,7 @@ def fitness(
     collection: Places = None,
     progress: Asked | None = None,
 ) -> ResultSet[Fitness]:
-    """Return whether queries and judgments can show a change of systems, with reasons if not (`weir audit
-    --fit`).
-
-    Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
-    documents to run others on; also the WeirErrors of reading and running.
+    """Return whether queries and judgments can show a change of systems, and why not (`weir audit --fit`).
 
     targets: a collection, a results folder, or judgments and run files.
     change: difference of means to be shown.
@@ -322,6 +317,9 @@ def fitness(
     collection: documents, queries and rules of run files, by name or path. For a results folder {name: path}
         of collections that moved.
     progress: called with (step, amount done, total).
+
+    Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
+    documents to run others on; also the WeirErrors of reading and running.
     """
     if not (change > 0 and math.isfinite(change)):
         raise BadValue(f"the change is {change}; expected a number above 0")
@@ -357,7 +355,7 @@ def fitness(
 
 
 def fitness_of(subject: Subject, measures: Iterable[str], change: float = CHANGE) -> Fitness:
-    """Return whether queries and judgments can show a change, by the subject's rankings.
+    """Return whether the subject's queries and judgments can show a change, by its rankings.
 
     subject: a collection with judgments, and two rankings or the documents to run LEXICAL_SYSTEMS on.
 

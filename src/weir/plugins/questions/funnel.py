@@ -1,4 +1,4 @@
-"""Follow relevant documents through the stages of a system, to see where they are lost."""
+"""Follow relevant documents through a system's stages, to see where they are lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RANKING_KINDS = ("search", "fusion", "rerank")
 
 @dataclass(frozen=True, eq=False)
 class StageRanking:
-    """The documents that a stage of a system passes on, for each query."""
+    """The documents that a stage passes on for each query."""
 
     name: str
     kind: StageKind
@@ -54,7 +54,7 @@ class StageRanking:
 @named_arguments
 @dataclass(frozen=True)
 class FunnelRules:
-    """Settings of a funnel; raises BadValue for numbers below 1, and a measure of which more is not better."""
+    """Settings of a funnel; raises BadValue for numbers below 1 and measures whose higher values are not better."""
 
     k: int = 10
     """Number of documents of a final answer."""
@@ -170,7 +170,7 @@ class Funnel:
 
     @property
     def worst(self) -> FunnelStage:
-        """The stage outside fused systems that loses most; the first of equal ones."""
+        """The stage outside fused systems that loses most, the first of equals."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -180,13 +180,12 @@ def funnel_of(
     rules: FunnelRules | None = None,
     texts: tuple[Corpus | None, Queries | None] = (None, None),
 ) -> Funnel:
-    """Return the relevant documents left after each stage, and those that it loses.
-
-    A document is lost at the first stage after which no stage has it; one lost by a chunker stays lost.
+    """Return the relevant documents left after each stage, and those lost at it.
 
     stages: first to last.
     texts: documents and queries, to show the first words of lost documents and their queries.
 
+    A document is lost at the first stage after which no stage has it; one lost by a chunker stays lost.
     Raises BadValue without stages, and if no document is relevant.
     """
     rules = rules or FunnelRules()
@@ -287,7 +286,7 @@ class _Joined:
 
 
 def judged_rows(run: Run, qrels: Qrels) -> Int64:
-    """Return the row of the run of each judged (query, document), int64[judgments]; -1 if it is not returned."""
+    """Return the run's row of each judged (query, document), int64[judgments]; -1 if not returned."""
     return pair_rows(run, qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc)
 
 
@@ -421,7 +420,7 @@ def _funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple
 
 
 def stages_table(funnel: Funnel) -> Table:
-    """Return a table with a line for each stage, stages of fused systems under their number."""
+    """Return a table with a row for each stage, stages of fused systems under their number."""
     fused = any(stage.branch for stage in funnel.stages)
     ruled = any(stage.forbidden is not None for stage in funnel.stages)
     head = ["stage", "relevant left", "share", "95% interval", "lost here", *["only here"] * fused]
@@ -456,7 +455,7 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in its place."""
+    """Return a sentence on the stage that loses most, and on a perfect re-ranker's score in its place."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

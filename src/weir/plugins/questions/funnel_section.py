@@ -77,8 +77,7 @@ def _telling_first(table: Table) -> Table:
 def collection_funnels(
     cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
 ) -> tuple[list[Funnel], list[str]]:
-    """Return (funnels of a collection's composed systems, sentences on systems that are not followed or not
-    shown).
+    """Return (funnels of a collection's composed systems, sentences on systems left out).
 
     measure: "" for the usual one.
     """

@@ -1,4 +1,4 @@
-"""A gate that is valid however often one looks (`weir gate --sequential`), and its file of values seen so far."""
+"""A gate that may be asked again at any time (`weir gate --sequential`), and its file of values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class SeenCase:
-    """Values of one measure on a dataset, or a group of its queries, over all looks so far."""
+    """A measure's values on a dataset, or a group of its queries, over all looks."""
 
     dataset: str
     group: str
@@ -59,14 +59,13 @@ class SeenCase:
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """(dataset, group, measure), by which later looks find the case."""
+        """(dataset, group, measure), the key of the case."""
         return self.dataset, self.group, self.measure
 
 
 @dataclass(frozen=True)
 class SequentialGate:
-    """One measure of a candidate against its baseline, after any number of looks; if less is better, "drop"
-    is a rise."""
+    """A measure of a candidate and its baseline, after any number of looks; if less is better, "drop" is a rise."""
 
     dataset: str
     group: str
@@ -110,7 +109,7 @@ class SequentialGate:
 
     @property
     def within(self) -> bool:
-        """True if the observed mean dropped by no more than allowed, whether or not that is certain."""
+        """True if the observed mean dropped by no more than allowed, certain or not."""
         return direction(self.measure) * self.difference >= -self.max_drop - VALUE_ROUNDING
 
 
@@ -131,14 +130,12 @@ def gate_sequentially(
     collection: Collection | Places = None,
     systems: Sequence[str] = (),
 ) -> ResultSet[SequentialGate]:
-    """Return verdicts of a gate that is asked again as more queries are scored; they hold however often one
-    looks.
+    """Return verdicts of a gate that may be asked again, with more queries, at any time.
 
     state: file of the values seen so far, made at the first look; new queries are added. A query seen earlier
         still counts if it is missing now.
 
-    The other arguments are those of `weir.gate`. Raises BadValue if a value seen earlier has changed, if
-    rules or
+    The other arguments are as in `weir.gate`. Raises BadValue if an earlier value has changed, if rules or
     cases differ from earlier looks, and for measures outside 0..1; FormatError for a file of another kind;
     and the errors of `weir.gate`.
     """
@@ -161,8 +158,8 @@ def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreT
     path: the file, named in messages.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1 or without a
-    direction.
+    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1, without a
+    direction, or that a single query fails.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:
@@ -221,13 +218,12 @@ def _rules(rules: GateRules) -> dict[str, object]:
 
 
 def seen_rules(fields: Mapping[str, Any]) -> GateRules:
-    """Return the rules in the fields of a file of values seen so far; raises KeyError or TypeError for
-    another file."""
+    """Return the rules in the fields of a file of earlier looks; raises KeyError or TypeError for another file."""
     return GateRules(**{name: fields["rules"][name] for name in _rules(GateRules())})
 
 
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
-    """Return the cases that earlier looks stored, [] if there is no file.
+    """Return the cases of earlier looks; [] if there is no file.
 
     Raises FormatError for a file of another kind, BadValue for one with other rules.
     """
@@ -273,10 +269,8 @@ def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[Sequen
     """Return a gate for each case.
 
     With E = 1 / (1 - confidence), it passes once the e-value against a drop larger than allowed reaches E. It
-    fails
-    once the mean has dropped by more than allowed and the e-value against no drop reaches E times the number
-    of
-    cases. The first of both decides.
+    fails once the mean has dropped by more than allowed and the e-value against no drop reaches E times the
+    number of cases. The first of both decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

@@ -1,4 +1,4 @@
-"""`weir.migrate`: an old and a new system, compared without judgments."""
+"""`weir.migrate`: an old and a new system compared without judgments."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from weir.core.rounding import part_of
 from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.subject import Subject
+from weir.datasets.label_texts import labels_given
 from weir.datasets.load import Dataset, judged_or_not, load, query_groups, without_documents
-from weir.datasets.scoring_rules import ScoringRules, labels_given
+from weir.datasets.scoring_rules import ScoringRules
 from weir.files.frames import run_from
 from weir.files.label_files import labels_from
 from weir.files.paths import path_of
@@ -50,8 +51,6 @@ def migrate(
     """Return the changes from an old to a new system, without judgments, and a verdict by few labels (`weir
     study migrate`).
 
-    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
-
     old, new: rankings, as `weir.evaluate` takes a run.
     rules: weir.MigrationRules.
     labelled: labels so far, as filled sheets, journals of `weir open` or judgments. Of a pair the first label
@@ -61,6 +60,8 @@ def migrate(
     out: a folder for a sheet of the documents to label next, by default none; not written once it is decided.
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
+
+    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
     """
     rules = rules or MigrationRules()
     check_whole("labels", labels)

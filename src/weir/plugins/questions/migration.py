@@ -1,8 +1,7 @@
 """Compare an old and a new system without judgments, and decide between them by few labels.
 
-Only documents with different ranks can change their difference; they are drawn for labels, likelier the
-larger
-their effect, until a confidence sequence settles the difference over these queries.
+Documents with different ranks are drawn for labels, likelier the larger their effect, until a confidence
+sequence settles the difference over these queries.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class MigrationRules:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query with other documents among the first k, or the same in another order."""
+    """A query whose first k documents differ, or their order."""
 
     query: str
     text: str
@@ -208,7 +207,7 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The documents whose labels can change the difference of two systems, in the random order to label them."""
+    """The documents whose labels can change the difference of two systems, in random order."""
 
     queries: Ids
     docs: Ids
@@ -230,7 +229,7 @@ class ContestedPairs:
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the documents with different weights in the two rankings, in the random order to label them."""
+    """Return the documents with different weights in the two rankings, in random order."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -251,7 +250,7 @@ def _contested(first: _FirstDocuments, rules: MigrationRules) -> ContestedPairs:
 
 
 def _rank_weights(measure: Measure) -> Float64:
-    """Return a measure's weight of a relevant document at each rank, float64[k + 1]; 0 at rank 0 (not returned)."""
+    """Return a relevant document's weight at each rank, float64[k + 1]; 0 at rank 0 (not returned)."""
     k = measure.cutoff or 1
     rank, zeros = np.arange(1, k + 1, dtype=np.int32), np.zeros(k, np.int32)
     each, ptr, ones = np.arange(k, dtype=np.int32), np.arange(k + 1, dtype=np.int64), np.ones(k)
@@ -272,7 +271,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class LabelVerdict:
-    """The conclusion of the labels so far on the mean difference of two systems over these queries."""
+    """The verdict of the labels so far on the mean difference of two systems over these queries."""
 
     labels: int
     """Number of labels in the drawn order, up to the first that is missing."""
@@ -367,7 +366,7 @@ class _Draws:
         return np.maximum.accumulate(np.log(e_values(np.clip(scaled, -1.0, 1.0))))
 
     def certain(self) -> NDArray[np.bool_]:
-        """Return True for each draw after which no label can change the sign of the sum, bool[draws]."""
+        """Return bool[draws], True for each draw after which no label can change the sign of the sum."""
         sums, above, below = self.sums[1:], self.above[1:], self.below[1:]
         return (sums + below > TOLERANCE) | (sums + above < -TOLERANCE)
 
@@ -404,7 +403,7 @@ THRESHOLD_RESAMPLES = 500
 
 @dataclass(frozen=True)
 class MappedThreshold:
-    """A threshold of the old system's scores, and the one that as many documents of the new system reach."""
+    """A threshold of the old system's scores, and the new one that as many documents reach."""
 
     old: float
     new: float
@@ -420,7 +419,7 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the threshold of the new scores that as many documents reach as reach the old threshold.
+    """Return the threshold of the new scores that as many documents reach as the old one.
 
     NaN, with a reason, if all documents or none reach the old one.
     """

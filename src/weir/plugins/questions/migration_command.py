@@ -66,8 +66,7 @@ def migrate_command(
     servers; a text a line, or .jsonl or .tsv as in a collection. Shown is how many queries change their first
     documents, which and where. -o writes a sheet of the documents whose labels can decide which system is
     better for these queries; with --labelled the verdict, and how likely it is wrong, valid however often one
-    looks.
-    --threshold converts a threshold on the old system's scores to the new system's.
+    looks. --threshold converts a threshold on the old system's scores to the new system's.
     """
     one_collection = len(given_files) + ("collection" in given) == 1
     if not (one_collection if len(systems) == 2 else len(given_files) == 2 and not systems):

@@ -1,4 +1,4 @@
-"""How far scores move without a change: in repeated runs of one system, or with other judges."""
+"""How far scores move without a change: in repeated runs, or with other judges."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_DOCUMENTS = 10
 
 @dataclass(frozen=True)
 class VarianceComponent:
-    """The variance that a factor, or the interaction of several, adds to a value."""
+    """The variance that a factor, or an interaction of factors, adds to a value."""
 
     factors: tuple[str, ...]
     """Names in FACTORS: ("system",) is the deviation that all queries of a run share, ("system", "query") the rest."""
@@ -42,8 +42,7 @@ class VarianceComponent:
 def variance_components(values: Float64) -> tuple[VarianceComponent, ...]:
     """Return the variance components of values measured once for each combination of factors.
 
-    values: float64[runs, judges, queries], the score of each query in each run by each judge's labels. A
-        factor of length 1 has no component.
+    values: float64[runs, judges, queries], the scores. A factor of length 1 has no component.
 
     Raises BadValue for no factor of length 2 or more, and for values that are not finite.
     """
@@ -78,7 +77,7 @@ def _mean_square(values: Float64, subset: tuple[int, ...]) -> float:
 
 @dataclass(frozen=True)
 class SystemNoise:
-    """The noise of a measure between repeated runs of one system."""
+    """A measure's noise between repeated runs of one system."""
 
     subject: str
     """Name of the collection."""
@@ -99,7 +98,7 @@ class SystemNoise:
 
     @property
     def of_mean(self) -> RunNoise:
-        """The noise of the mean, which gates and comparisons allow for."""
+        """The noise of the mean, as gates and comparisons take it."""
         asked = f"{counted(self.queries, 'query', 'queries')} asked {self.repeats} times"
         return RunNoise(
             self.measure, self.deviation**2, self.repeats - 1, f"{self.system} on {self.subject}, {asked}"
@@ -111,7 +110,7 @@ def system_noise(
 ) -> list[SystemNoise]:
     """Return the noise of each measure between repeated runs.
 
-    labels: judgments of the queries; the first count, others of the same queries add the judge as a factor.
+    labels: judgments of the queries; the first count, others add the judge as a factor.
 
     Raises BadValue for fewer than 5 runs, and fewer than two queries with a value in every run.
     """

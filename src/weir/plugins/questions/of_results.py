@@ -1,4 +1,4 @@
-"""The questions that a results folder alone answers, for a page and a report."""
+"""The questions that a results folder alone answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A collection of a results folder, about which questions are asked."""
+    """A collection of a results folder, for questions."""
 
     root: Path
     """The results folder."""
@@ -86,7 +86,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a results folder, the function that answers it, and a command that tells more."""
+    """A question on a results folder, the function that answers it, and a command that tells more."""
 
     name: str
     title: str
@@ -104,7 +104,7 @@ class Question:
 
     @property
     def only_stored(self) -> bool:
-        """True if a report shows its answer only if it is stored."""
+        """True if a report shows only a stored answer."""
         return self.amount == "max_drop"
 
 
@@ -365,12 +365,11 @@ def open_section(study: Study) -> Section | None:
 
 
 def stored_answers(root: Path, question: Question, collection: str) -> list[tuple[str, ResultSet[Any]]]:
-    """Return (file name, results) of each JSON file in a results folder that answers a question about a
+    """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Files are those of `ResultSet.save`, of a command's --json, or of `weir gate --sequential`; others are
-    passed over. Warns
-    (LossWarning) of files that are no JSON.
+    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are
+    ignored. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

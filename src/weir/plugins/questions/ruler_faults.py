@@ -1,4 +1,4 @@
-"""Faults of judgments, rankings and query classes that keep them from measuring what they claim."""
+"""Faults of judgments, rankings and query classes that make scores mean something else."""
 
 from __future__ import annotations
 
@@ -57,10 +57,7 @@ FIRST_EXCESS = 0.2
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault for a system whose first documents are the relevant ones, as no other system's are.
-
-    Relevant documents found independently of a ranking would thin out with depth.
-    """
+    """Yield a fault if the relevant documents seem to be taken from one system's first documents."""
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
     ranks = {name: np.sort(joined.rank[joined.grade > 0]) for name, joined in joins.items()}
@@ -112,7 +109,7 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} for up to 100 random relevant documents of the collection."""
+    """Return {document: first words of its text} for up to 100 random relevant documents."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)

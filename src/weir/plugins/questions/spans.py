@@ -24,7 +24,7 @@ EXPECTED = (
 
 @dataclass(frozen=True, eq=False)
 class GoldSpans:
-    """Passages of documents that answer queries, as bytes of the documents' texts."""
+    """Passages that answer queries, as bytes of the documents' texts."""
 
     query: tuple[str, ...]
     """Query of each passage."""
@@ -56,8 +56,7 @@ def read_spans(path: Path, corpus: Corpus, queries: Queries) -> GoldSpans:
     """Return the passages in a file of JSON lines; a query is named by identifier or text.
 
     White space in a quoted text may differ. Raises FormatError, with the line, for a passage that its
-    document
-    lacks, and for an unknown query.
+    document lacks, and for an unknown query.
     """
     rows = list(_rows(path, corpus, queries))
     if not rows:

@@ -53,7 +53,7 @@ Asking: TypeAlias = Callable[[Retriever, Queries, int], Run]
 
 @runtime_checkable
 class Staged(Protocol):
-    """A system that can also answer from its earlier stages."""
+    """A system that can answer from its earlier stages, too."""
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
         """Return (name, system) of each stage before the last, in order."""
@@ -62,7 +62,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MemoryShelf:
-    """An in-memory store of the indexes and rankings of a system's parts, each computed once."""
+    """An in-memory store of indexes and rankings of a system's parts, each computed once."""
 
     searchers: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
@@ -204,7 +204,7 @@ def _may_be_ranked(dataset: Dataset, judged: Run) -> tuple[StageRanking, ...]:
 def stages_on(
     dataset: Dataset, system: Retriever, k: int, ask: Asking, look: Asking, spans: GoldSpans | None = None
 ) -> tuple[StageRanking, ...]:
-    """Return the stages of a system on a collection in order; the last is the cut at k.
+    """Return a system's stages on a collection in order; the last is the cut at k.
 
     ask, look: return rankings of the system's parts; `look` goes as deep or deeper, to see what a cut loses.
     """
@@ -238,9 +238,6 @@ def funnel(
 ) -> ResultSet[Funnel]:
     """Return at which stages a system loses relevant documents (`weir study funnel`).
 
-    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
-    systems.
-
     dataset: a catalogue name, a folder, a golden set, hf:... or irds:...
     system: such as 'rrf(bm25, dense("minilm")) >> cross("minilm")', with braces for several systems.
     rules: weir.FunnelRules.
@@ -249,6 +246,9 @@ def funnel(
     results: a results folder, where the parts' indexes and rankings are read and stored, by default in
         memory.
     progress: called with (stage, amount done, total).
+
+    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
+    systems.
     """
     rules = rules or FunnelRules()
     watch = progress or (lambda stage, done, total: None)
@@ -303,12 +303,12 @@ def funnel_of_rankings(
     """Return at which stages a pipeline loses relevant documents, by each stage's ranking (`weir study
     funnel`).
 
-    Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
-
     qrels: judgments, or a collection.
     rankings: first to last, as `weir.evaluate` takes runs; each stage gets the ranking before it.
     rules: weir.FunnelRules.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
+
+    Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
     """
     rules = rules or FunnelRules()
     judgments, collection = judged_by(qrels, collection)

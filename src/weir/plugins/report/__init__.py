@@ -1,4 +1,4 @@
-"""A results folder as a page, as tables and figures of a paper, and as a short text; begin with `report.py`."""
+"""A results folder as a page, as tables and figures of a paper, and as Markdown; begin with `report.py`."""
 
 from weir.lazy_names import lazy_names
 

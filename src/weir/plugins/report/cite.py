@@ -30,7 +30,7 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 @dataclass(frozen=True)
 class Citation:
-    """A work to cite in BibTeX, and the parts of the results that it was used for."""
+    """A work to cite in BibTeX, and the parts of the results that used it."""
 
     key: str
     kind: str
@@ -52,7 +52,7 @@ class Citation:
 
 @dataclass(frozen=True, repr=False)
 class Citations:
-    """The works to cite for a results folder: datasets, systems and measures."""
+    """The works to cite for datasets, systems and measures of a results folder."""
 
     works: tuple[Citation, ...]
     uncited: tuple[str, ...]
@@ -61,13 +61,13 @@ class Citations:
     """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
-        """Return all entries as the text of a BibTeX file."""
+        """Return all entries as BibTeX."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return one table with a line for each work."""
+        """Return one table with a row for each work."""
         lines = [["key", "cited for", "title", "year"]]
         lines += [[w.key, ", ".join(w.cited_for), w.field("title"), w.field("year")] for w in self.works]
         return (table_of(lines, keys=4),)
@@ -80,7 +80,7 @@ class Citations:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a line for each work: key, cited_for, and the fields of its entry."""
+        """Return a row for each work: key, cited_for, and the fields of its entry."""
         lines = [{"key": w.key, "cited_for": "; ".join(w.cited_for)} | dict(w.fields) for w in self.works]
         return frames.columns_of(lines)
 
@@ -99,9 +99,8 @@ def cite(
     datasets: Sequence[str] = (),
     systems: Sequence[str] = (),
 ) -> Citations:
-    """Return the works to cite beside the results of a folder, Weir's own first.
-
-    The tests are the default ones of `compare`.
+    """Return the works to cite for the results of a folder, Weir's own first, with the default tests of
+    `compare`.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members.

@@ -56,8 +56,8 @@ def command(
 
     FOLDER: a results folder of weir run. The report is one page with charts, verdicts and every query, which
     opens offline. It says what can be concluded and what cannot, shows scores, differences, costs, judged
-    rates and the findings of the audit, and answers what a sceptical reviewer will ask. Sections appear if
-    their data are there.
+    rates and the findings of the audit, and answers what a sceptical reviewer will ask. Sections without data
+    are left out.
     """
     if more and all(map(api.given.is_results_folder, (folder, *more))):
         raise BadValue(api.given.two_folders(folder, more[0]))

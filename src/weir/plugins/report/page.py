@@ -1,4 +1,4 @@
-"""The report as one HTML file that loads nothing; without JavaScript only the query browser is missing."""
+"""The report as one HTML file that loads nothing; only the query browser needs JavaScript."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def resource(name: str) -> str:
 
 
 def style_sheet(font: str = "") -> str:
-    """Return the style sheet of the page: font, colours of charts and the rules of page.css.
+    """Return the style sheet of the page: font, colours of charts and page.css.
 
     font: URL of the font; by default the font is embedded.
     """
@@ -202,7 +202,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return the SHA-256 of a script or style, as a content security policy needs it."""
+    """Return the SHA-256 of a script or style for a content security policy."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -269,7 +269,7 @@ def _others_printed(section: Section) -> str:
 
 
 def caption(chart: Chart) -> str:
-    """Return the text above a chart: its title, or the measure of a chart of differences."""
+    """Return a chart's caption: its title, or the measure of a chart of differences."""
     if isinstance(chart, Intervals) and chart.signed:
         return chart.axis.removeprefix("difference of ")
     return chart.title
@@ -304,7 +304,7 @@ def _soft(lines: Iterable[str]) -> str:
 
 
 def statement(one: Statement) -> str:
-    """Return a statement as an HTML paragraph with its first words in bold."""
+    """Return a statement as an HTML paragraph, its first words in bold."""
     return f"<p><strong>{html_escaped(one.head)}</strong> {html_escaped(one.text)}</p>"
 
 
@@ -379,7 +379,7 @@ def _leaderboard_html(study: Study, section: Section) -> str:
 
 
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
-    """Return the standings of a comparison as an HTML table with an interval drawn in each row."""
+    """Return a comparison's standings as an HTML table with an interval in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
     low, high = _axis_ends(rows)
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
@@ -704,7 +704,7 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The data of the page's query browser, compressed for embedding."""
+    """The data of the page's query browser, compressed."""
 
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""
@@ -719,7 +719,7 @@ class Packed:
 
     @staticmethod
     def of(study: Study) -> Packed:
-        """Return the packed values of all queries, and rankings with excerpts, small datasets first.
+        """Return the values of all queries, and rankings with excerpts, small datasets first.
 
         PAGE_BYTES bounds the packed data, RUN_BYTES the run files that are read.
         """
@@ -788,13 +788,11 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (rankings for the queries whose values differ most, estimated bytes that they take).
+    """Return (rankings of the queries whose values differ most, estimated bytes of them).
 
     "rankings" has, by query position, "r": numbers of each system's first documents, None without its
-    ranking; "g":
-    grades by document number; "o": who judged, if known. "documents" has names and texts by number, and
-    "judged" is
-    True if the judgments are on this machine.
+    ranking; "g": grades by document number; "o": who judged, if known. "documents" has names and texts by
+    number, and "judged" is True if the judgments are on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

@@ -1,4 +1,4 @@
-"""Tables for a paper: datasets x systems with averages, of own results or published scores."""
+"""Tables of a paper: datasets x systems with averages, of own or published scores."""
 
 from __future__ import annotations
 
@@ -83,16 +83,13 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, the best of a row bold, the second underlined, with averages if datasets are
+    """Return datasets x systems, a row's best bold, the second underlined, with averages if datasets are
     several.
 
+    units: {dataset: its unit in averages, such as its group}.
+
     Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
-    average's difference to the baseline's in per cent, and the numbers of datasets above and below it, over
-    datasets
-    shared with the baseline.
-
-    units: what each dataset counts as in averages, such as its group.
-
+    average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it.
     Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
@@ -178,8 +175,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of the judged share of the first ten documents in per cent, datasets x systems, – for
-    none.
+    """Return the judged share of the first ten documents in per cent, datasets x systems, – for none.
 
     rates: {(dataset, system): share}.
     """
@@ -190,7 +186,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return the time of a query and the size of the index by system, laid out as BEIR's table 3."""
+    """Return the time of a query and the size of the index by system, as in BEIR's table 3."""
     cells = {}
     for one in costs:
         ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million
@@ -204,7 +200,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """The numbers of one collection in a report's table of collections."""
+    """The numbers of one collection for a table of collections."""
 
     name: str
     task: str
@@ -239,7 +235,7 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Return the numbers of a published collection from the catalogue, added up over its parts."""
+        """Return a published collection's numbers from the catalogue, added up over its parts."""
         first = parts[0]
         positive, zero = (
             sum(
@@ -260,7 +256,7 @@ class CollectionFacts:
 
 
 def collection_table(facts: Iterable[CollectionFacts], title: str = "", notes: Sequence[str] = ()) -> Table:
-    """Return sizes, words, judgments and copies of collections, laid out as BEIR's table 1 and Elastic's."""
+    """Return sizes, words, judgments and copies of collections, as in BEIR's table 1 and Elastic's."""
     lines: list[list[str | Cell]] = [
         ["dataset", "task", "domain", "relevance", "documents", "queries", "relevant a query", "words a query",
          "words a document", "positive", "zero", "copies"]
@@ -337,8 +333,7 @@ def published_table(
     systems: only systems whose name has all words of one of these.
 
     Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
-    for an
-    absent dataset, system or baseline.
+    for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
@@ -436,7 +431,7 @@ def _beside(
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return a table of own results for each measure, with verdicts against the baseline."""
+    """Return a table for each measure of own results, with verdicts against the baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

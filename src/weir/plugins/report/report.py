@@ -1,4 +1,4 @@
-"""Reports of results folders, written as a page, tables, figures or Markdown."""
+"""Reports of results folders, as a page, tables, figures or Markdown."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Report:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each dataset, system and measure of the report."""
+        """Return {column: values}, a row for each dataset, system and measure."""
         return ResultSet(ROWS, tuple(self.study.rows)).columns()
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class Report:
         return "\n".join([*parts, notebook_html((), self.notes())])
 
     def to_html(self) -> str:
-        """Return the report as one page that loads nothing."""
+        """Return the report as one HTML page that loads nothing."""
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -141,7 +141,7 @@ class Report:
     def save_tables(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the tables as LaTeX, Markdown and unrounded CSV; return the paths.
 
-        `scores` holds datasets x systems with averages against the baseline.
+        `scores` has datasets x systems with averages against the baseline.
         """
         place = path_of(folder)
         paths = write_tables(study_tables(self.study), place, "scores")
@@ -154,8 +154,8 @@ class Report:
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart with the endings svg, png or pdf, in several files if it is taller than a sheet;
-        return the paths.
+        """Write each chart as svg, png or pdf, in several files if it is taller than a sheet; return the
+        paths.
 
         width: "page" or "column".
 
@@ -176,7 +176,7 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as LaTeX, Markdown and CSV under one name, a CSV file for each table; return the paths.
+    """Write tables as LaTeX and Markdown, and a CSV file for each table, under one name; return the paths.
 
     csv: texts to write instead of the tables' own CSV.
 

@@ -1,4 +1,4 @@
-"""The sections of a report: sentences, charts and tables; a section without data is left out."""
+"""The sections of a report; a section without data is left out."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the report: title, introduction, charts, tables and notes."""
+    """A section of the report: title, introduction, charts, tables and notes."""
 
     name: str
     title: str
@@ -218,7 +218,7 @@ FASTER = 1.1
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """Return up to 5 statements that the verdicts support, largest first; () without comparisons."""
+    """Return up to 5 conclusions that the verdicts support, largest first; () without comparisons."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
@@ -424,7 +424,7 @@ def _open_pair_clause(
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return up to 5 statements on conclusions that the data do not support."""
+    """Return up to 5 conclusions that the data do not support."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -752,7 +752,7 @@ def _against_baseline(study: Study) -> Section | None:
 
 
 def constructed_notes(study: Study) -> tuple[str, ...]:
-    """Return a sentence on the measures that charts leave out as they are 1 by construction; () for none."""
+    """Return a sentence on measures that charts leave out as they are 1 by construction; () for none."""
     left = [measure for measure in study.measures if measure not in study.telling]
     everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
     ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
@@ -778,7 +778,7 @@ def _labelled(study: Study, comparison: Comparison) -> Comparison:
 
 
 def cost(study: Study) -> Section | None:
-    """Return the section on quality against time of a query and size of the index; None if nothing was timed."""
+    """Return the section on quality against query time and index size; None if nothing was timed."""
     costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
     if not costs:
         return None
@@ -1014,7 +1014,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with the worst finding of each check; None without audits."""
+    """Return the section on audits, with each check's worst finding; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1044,7 +1044,7 @@ def findings(audits: Sequence[Audit]) -> Section | None:
 
 
 def severities_counted(found: Iterable[str]) -> str:
-    """Return counts by severity, the worst first, such as "1 serious, 2 cautions"; "none" without findings."""
+    """Return counts by severity, worst first, such as "1 serious, 2 cautions"; "none" without findings."""
     counts = Counter(found)
     said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
     return ", ".join(said) or "none"
@@ -1069,7 +1069,7 @@ def _said_of(finding: Finding) -> str:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding as a short phrase, with its collection and system."""
+    """Return a finding as a phrase, with its collection and system."""
     return f"{_said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
 
 
@@ -1620,7 +1620,7 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question whether answers of language models could be read.
+    """Return the question if answers of language models could be read.
 
     uses: one at least, each with answers.
     """
@@ -1689,7 +1689,7 @@ ASKED: tuple[Callable[[Study], Question | None], ...] = (
 
 
 def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...]:
-    """Return the questions of a reviewer that the data can answer, the most serious first."""
+    """Return a reviewer's questions that the data can answer, the most serious first."""
     answered = [one for ask in ASKED if (one := ask(study)) is not None] + _audit_questions(audits)
     if (unjudged := _unjudged_question(study, audits)) is not None:
         answered.insert(0, unjudged)
@@ -1729,7 +1729,7 @@ def _command_lines(study: Study) -> str:
 
 
 def name_given(cell: ResultCell, whole: bool = False) -> str:
-    """Return the name by which `weir run -d` finds a result's collection, with a split other than `test`.
+    """Return the collection's name for `weir run -d`, with a split other than `test`.
 
     whole: name a folder by its path on this machine.
     """
@@ -1776,7 +1776,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """Return all sections whose data are on this machine, in reading order."""
+    """Return all sections that have data, in reading order."""
     made = [
         short(study, audits),
         leaderboard(study),

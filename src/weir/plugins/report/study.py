@@ -1,4 +1,4 @@
-"""The data of a report: results of a folder, compared once, so that a page has one set of verdicts."""
+"""The data of a report: results of a folder, compared once, so that all verdicts agree."""
 
 from __future__ import annotations
 
@@ -84,8 +84,7 @@ class Study:
         baseline: name or label, by default bm25, else the first system.
 
         Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
-        baseline,
-        BadValue for a label without a system, and if all were scored by outdated judgments.
+        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -129,7 +128,7 @@ class Study:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems, best first by the first measure: their order in the whole report."""
+        """The systems, best first by the first measure."""
         return self.numbers.names
 
     @property
@@ -139,13 +138,13 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """True if all pairs of systems are compared, False if each system with the baseline alone."""
+        """True if all pairs of systems are compared, not only each with the baseline."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Comparisons by measure and dataset, with simultaneous intervals: Student's, at Bonferroni's level;
-        {} without any."""
+        """{(measure, dataset): comparison with simultaneous intervals}: Student's, at Bonferroni's level; {}
+        without any."""
         if not self.comparisons:
             return {}
         method = self.comparisons[0].method
@@ -160,7 +159,7 @@ class Study:
 
     @property
     def family(self) -> str:
-        """The tests that were corrected together, in words, with test and correction."""
+        """The tests that were corrected together, in words."""
         first = self.comparisons[0]
         which = (
             "all pairs of systems" if self.pairwise else f"each system with {self.short_name(self.baseline)}"
@@ -176,7 +175,7 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The collections; splits of the same one count once."""
+        """The collections; splits of one count once."""
         return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
 
     @property
@@ -186,17 +185,17 @@ class Study:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The means of all results, then means of groups of datasets after their members."""
+        """The means of all results, then of groups of datasets."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
 
     @cached_property
     def cell_rows(self) -> tuple[Row, ...]:
-        """The means of all results, without groups of datasets."""
+        """The means of all results, without groups."""
         return tuple(row for row in self.rows if row.dataset in self.datasets)
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: the group or collection that it counts as in means over datasets}."""
+        """{dataset: group or collection as which it counts in means over datasets}."""
         return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
@@ -218,7 +217,7 @@ class Study:
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
     def ranking_comparison(self, measure: str) -> Comparison | None:
-        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without
+        """Return the comparison that ranks the systems: across datasets, or on the only one; None without
         either.
 
         A system with the same mean on all datasets has no interval in it.
@@ -237,7 +236,7 @@ class Study:
         return replace(across, standings=tuple(standings))
 
     def standing(self, comparison: Comparison, system: str) -> Standing | None:
-        """Return a system's standing in a comparison; None if the system is not in it."""
+        """Return a system's standing in a comparison; None if absent."""
         return next((one for one in comparison.standings if one.system == system), None)
 
     def against(self, comparison: Comparison, system: str, other: str = "") -> Pair | None:
@@ -262,7 +261,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """{dataset: collection} of those on this machine that have not changed since they were measured."""
+        """{dataset: collection} of those on this machine, unchanged since they were measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -276,13 +275,13 @@ class Study:
 
     @cached_property
     def named_cells(self) -> tuple[ResultCell, ...]:
-        """The results, with their systems named as in the report."""
+        """The results, with systems named as in the report."""
         named = ((cell, self.short_name(cell.label)) for cell in self.cells)
         return tuple(replace(cell, label=name, title=name) for cell, name in named)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """The notes that qualify the report's scores."""
+        """The notes on the report's scores."""
         notes = [*map(Note, self.remarks), *cell_notes(self.named_cells, self.measures)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
@@ -320,18 +319,18 @@ class Study:
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents; if any was timed, only timed datasets count."""
+        """The dataset with most documents; if any was timed, of the timed ones."""
         return max(self.timed or self.datasets, key=lambda name: self.documents(name) or 0)
 
     @cached_property
     def timed(self) -> tuple[str, ...]:
-        """The datasets on which any system was timed."""
+        """The datasets on which a system was timed."""
         own = {one.quality.dataset for one in self.costs if one.p50_ms is not None or one.mean_ms is not None}
         return tuple(name for name in self.datasets if name in own)
 
     @property
     def why_largest(self) -> str:
-        """The reason for which `largest` is shown, as a clause."""
+        """The reason for showing `largest`, as a clause."""
         some = 0 < len(self.timed) < len(self.datasets)
         return f"which has most documents{' of those that were timed' * some}"
 
@@ -363,7 +362,7 @@ class Study:
         return (min(values), max(values)) if values else None
 
     def cell_mean(self, dataset: str, system: str, measure: str) -> float:
-        """Return the mean of a system on a dataset by a measure; NaN without it."""
+        """Return a system's mean on a dataset by a measure; NaN without it."""
         row = self.mean_of.get((dataset, system, measure))
         return math.nan if row is None else row.mean
 

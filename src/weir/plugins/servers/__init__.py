@@ -1,2 +1,4 @@
-"""Search that others run: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services; begin with
-`endpoint.py`."""
+"""Search by servers of others: HTTP endpoints, Elasticsearch, PostgreSQL, re-ranking services.
+
+Begin with `endpoint.py`.
+"""

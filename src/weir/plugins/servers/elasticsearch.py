@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch as a system: Weir makes an index there, fills it and searches it."""
+"""Elasticsearch and OpenSearch as a system, on an index that Weir makes there."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class ElasticSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the searched fields, without weights such as "^2"."""
+        """Names of the searched fields, without weights such as "^2"."""
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
@@ -147,7 +147,7 @@ class ElasticSettings:
         return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
-        """Return the settings that decide how an index is searched."""
+        """Return the settings that decide a search."""
         tie = {} if self.query == "bool" else {"tie_breaker": self.tie_breaker}
         return {"query": self.query, "fields": list(self.fields), **tie, "on_failure": self.on_failure}
 
@@ -212,7 +212,7 @@ ever. After MOST_SILENT unanswered single searches in a row, the rest of their b
 
 @dataclass(eq=False)
 class ElasticServer:
-    """A connection to an Elasticsearch or OpenSearch server, used by one thread."""
+    """A connection to an Elasticsearch or OpenSearch server, for one thread."""
 
     settings: ElasticSettings
     retried: Retried = lambda _: None
@@ -241,8 +241,7 @@ class ElasticServer:
         divisible: do not retry after a timeout, since the caller then sends the parts.
 
         Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
-        for an answer
-        above `max_bytes` or without JSON.
+        for an answer above `max_bytes` or without JSON.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -290,7 +289,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return each item as JSON on a line of its own."""
+    """Return each item as a line of JSON."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -367,12 +366,12 @@ class ElasticIndex:
 
     @property
     def index_name(self) -> str:
-        """The index's name: the prefix and a hash of all that decides its contents."""
+        """The prefix and a hash of all that decides the index's contents."""
         return _index_name(self.settings.prefix, self.about)
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the index, as a mapping declares them."""
+        """The fields of the index, as in a mapping."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -400,7 +399,7 @@ class ElasticIndex:
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
-        """Return the entry in an index's mapping by which Weir recognises it.
+        """Return the entry in the mapping by which Weir recognises its index.
 
         writes: number of writes of a complete index; None before it is complete.
         """
@@ -410,7 +409,7 @@ class ElasticIndex:
 
 @dataclass(frozen=True)
 class IndexState:
-    """An existing index, with the server's description of it."""
+    """An existing index, as the server describes it."""
 
     uuid: str
     """The server gives each newly made index another."""
@@ -423,7 +422,7 @@ class IndexState:
 
 @dataclass(frozen=True)
 class IndexIdentity:
-    """The contents of an index: equal values mean equal contents, since `writes` only grows."""
+    """The identity of an index's contents: equal values mean equal contents, since `writes` only grows."""
 
     uuid: str
     documents: int
@@ -436,7 +435,7 @@ class IndexIdentity:
 
 @dataclass(frozen=True)
 class CompleteIndex:
-    """An index on the server that holds exactly the documents of the collection."""
+    """An index on the server with exactly the documents of the collection."""
 
     identity: IndexIdentity
     bytes: int
@@ -905,7 +904,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> ElasticSearcher:
-        """Return the searcher; raises StoreError if the server has no complete index any more."""
+        """Return the searcher; raises StoreError if the server has no complete index."""
         at = folder_of(context)
         index = self._index(corpus, int(open_folder(at, "index.json").get("dimensions", 0)))
         with _elastic_connected(self.settings) as server:
@@ -948,7 +947,7 @@ class Elasticsearch:
 
 @dataclass(frozen=True, eq=False)
 class ElasticSearcher:
-    """An index on a server, ready to search, with the encoder of queries if it has vectors."""
+    """An index on a server, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""
@@ -1021,7 +1020,7 @@ class ElasticSearcher:
 
 @dataclass(eq=False)
 class ElasticAsker:
-    """Sends searches in batches over one connection, as a Worker."""
+    """A Worker that sends searches in batches over one connection."""
 
     settings: ElasticSettings
     index: str

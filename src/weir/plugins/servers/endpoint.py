@@ -1,4 +1,4 @@
-"""Any search server that answers JSON over HTTP, as a system described by a TOML file."""
+"""Any search server that answers JSON over HTTP, described by a TOML file."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with values in place of placeholders such as "{k}"; raises UnknownName for an unknown one.
+    """Return JSON with values for placeholders such as "{k}"; raises UnknownName for an unknown one.
 
     A text that is a placeholder alone becomes its value with its type, or is left out for ABSENT.
     """
@@ -125,7 +125,7 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with each placeholder's value percent-encoded as one segment; raises UnknownName."""
+    """Return a path with placeholders' values percent-encoded as one segment each; raises UnknownName."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -171,7 +171,7 @@ class JsonPath:
         return value
 
     def values_at(self, values: list[Json]) -> list[Json]:
-        """Return the value at this path in each of `values`; ABSENT where it is missing."""
+        """Return the value at this path in each of `values`; ABSENT where missing."""
         if len(self.steps) == 1 and isinstance(self.steps[0], str) and set(map(type, values)) <= {dict}:
             step = self.steps[0]
             return [value.get(step, ABSENT) for value in values]
@@ -197,7 +197,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How many requests a server gets at a time, and how long Weir waits for it."""
+    """A server's concurrent requests, and how long Weir waits for it."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -228,7 +228,7 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """The request that asks a server for its fields, once before the queries."""
+    """The request for a server's fields, sent once before the queries."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -240,7 +240,7 @@ class FieldsTemplate:
 
 @dataclass(frozen=True)
 class SearchTemplate:
-    """The requests and answers of a server; each query fills the placeholders in `path`, `params` and `body`."""
+    """The requests and answers of a server; queries fill placeholders in `path`, `params` and `body`."""
 
     method: str
     url: str
@@ -279,7 +279,7 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template that asks an earlier stage; raises UnknownName for another stage."""
+        """Return the template of an earlier stage; raises UnknownName."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -305,7 +305,7 @@ class SearchTemplate:
 
     @property
     def variables(self) -> list[str]:
-        """The names of the environment variables with secrets in the headers."""
+        """Environment variables with secrets in the headers."""
         return [name for text in self.headers.values() for name in _VARIABLE.findall(text)]
 
     def uses(self, *names: str) -> bool:
@@ -649,7 +649,7 @@ class Http:
     open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the index for `weir why`; raises BadValue unless it is Elasticsearch, OpenSearch or Solr."""
+        """Return the index for `weir why`; raises BadValue unless it is of Elasticsearch, OpenSearch or Solr."""
         template = self._template()
         values = {**template.values, "dataset": self.dataset or ""}
         solr = template.path.startswith("/solr/") and template.path.endswith("/query")
@@ -866,7 +866,8 @@ class _EndpointAsker:
         return answer
 
     def _read(self, body: bytes) -> tuple[list[object], list[object], object]:
-        """Return (names, scores, cursor of the next page) in a page's answer, the cursor ABSENT on the last.
+        """Return (names, scores, cursor of the next page) in a page's answer; the last page has the cursor
+        ABSENT.
 
         Scores are [] if the file names none. Raises AttemptError for an error, or another shape of answer.
         """

@@ -1,4 +1,4 @@
-"""An existing index of Elasticsearch or OpenSearch: its fields, analyzers and explanations of scores."""
+"""An index of Elasticsearch or OpenSearch: fields, analyzers and explanations of scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WEIGHT = re.compile(r"weight\((?:Synonym\()?([^:]+):(.*?)\)? in \d+\)")
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The fields that a search matches, and how their scores combine."""
+    """The fields of a search, and how their scores combine."""
 
     fields: tuple[tuple[str, float], ...]
     """(field, weight)."""
@@ -45,7 +45,7 @@ class QueryShape:
 
 @dataclass(frozen=True)
 class SearchChange:
-    """A change of a search that `weir why` tries."""
+    """A change of a search, tried by `weir why`."""
 
     text: str
     entries: Mapping[str, Json]
@@ -76,26 +76,26 @@ class LiveIndex(Protocol):
 
     @property
     def shape(self) -> QueryShape:
-        """The fields that a search matches, and how their scores combine."""
+        """The fields of a search, and how their scores combine."""
 
     @property
     def statistics(self) -> str:
-        """The part of the index that document frequencies count, "" for the whole."""
+        """The part of the index that document frequencies count; "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field, "" for a field without words."""
+        """Return the analyzer of a field; "" for a field without words."""
 
     def analyzer_text(self, name: str) -> str:
-        """Return an analyzer's name with its tokenizer and filters, for display."""
+        """Return an analyzer's name, tokenizer and filters, for display."""
 
     def similarity(self, field: str) -> str:
         """Return the similarity of a field; "BM25" or "default" is BM25."""
 
     def analysed(self, analyzer: str, text: str) -> Words:
-        """Return each word of a text with its term by an analyzer."""
+        """Return each word of a text with its term."""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield the changes of a search whose effect on the score `weir why` tries."""
+        """Yield the changes of a search that `weir why` tries."""
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
         """Return the body of a search with these entries changed."""
@@ -109,7 +109,7 @@ class LiveIndex(Protocol):
 
 @runtime_checkable
 class LiveIndexed(Protocol):
-    """A system whose server can explain the score of a document."""
+    """A system whose server can explain scores."""
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
         """Return the index of a corpus; raises BadValue for a search without words."""
@@ -134,7 +134,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def described(self) -> Mapping[str, Json]:
-        """The mappings and settings of the index; raises BadValue if the name stands for several indexes."""
+        """The mappings and settings of the index; raises BadValue if the name matches several indexes."""
         answer = self.ask("", None)
         if not isinstance(answer, dict) or len(answer) != 1:
             names = ", ".join(sorted(answer)) if isinstance(answer, dict) else "no index"
@@ -313,7 +313,7 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
 
 
 def explanation_of(tree: Mapping[str, Json]) -> Explanation:
-    """Return the explanation in the tree by which Lucene explains a document's score."""
+    """Return a document's explanation from Lucene's tree."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
     largest = False

@@ -1,4 +1,4 @@
-"""PostgreSQL as a system: full-text search and pgvector, on a table of Weir's own or an existing one."""
+"""PostgreSQL as a system: full-text search and pgvector, on Weir's own table or an existing one."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class TextSearch:
 
 @dataclass(frozen=True)
 class UserTable:
-    """A table that exists in the database, which Weir only reads."""
+    """An existing table, which Weir only reads."""
 
     name: str
     """With its schema, such as shop.products."""
@@ -178,7 +178,7 @@ class PostgresSettings:
             )
 
     def connection_string(self) -> str:
-        """Return the dsn, or the value of the variable that it names; raises ServiceError if that is not set."""
+        """Return the dsn, or the value of its variable; raises ServiceError if that is not set."""
         variable = re.fullmatch(r"\$\{(.*)\}", self.dsn)
         if variable is None:
             return self.dsn
@@ -301,7 +301,7 @@ Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class ServerTable:
-    """The table for a collection's texts or vectors, as Weir creates it."""
+    """The table that Weir creates for a collection's texts or vectors."""
 
     settings: PostgresSettings
     search: TextSearch | VectorSearch
@@ -313,7 +313,7 @@ class ServerTable:
 
     @property
     def table_name(self) -> str:
-        """The table's name: "text" or "vectors", and a hash of all that decides its contents."""
+        """The table's name: "text" or "vectors", and a hash of all that decides the table's contents."""
         text = json.dumps(self.about, sort_keys=True, default=str)
         kind = "text" if self.vectors is None else "vectors"
         return f"{kind}_{hashlib.blake2b(text.encode('utf-8'), digest_size=10).hexdigest()}"
@@ -321,7 +321,7 @@ class ServerTable:
 
 @dataclass(frozen=True)
 class TableState:
-    """A complete table of a collection, as found on the server."""
+    """A complete table of a collection on the server."""
 
     documents: int
     bytes: int
@@ -620,7 +620,7 @@ def _literal(vector: NDArray[np.float32]) -> str:
 
 @dataclass(eq=False)
 class PostgresAsker:
-    """A connection that answers requests one after another and reconnects when it breaks."""
+    """A connection that answers requests in order and reconnects when it breaks."""
 
     table: SearchedTable
     vectors: NDArray[np.float32] | None
@@ -681,7 +681,7 @@ class PostgresAsker:
 
 @dataclass(frozen=True, eq=False)
 class PostgresSearcher:
-    """A table on a server, ready to search, with the encoder of queries if it has vectors."""
+    """A table on a server, with the encoder of queries if it has vectors."""
 
     name: str
     """The system's name in messages."""
@@ -763,7 +763,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class PostgresCollection:
-    """A system that copies a collection into a table on a server, where PostgreSQL searches it."""
+    """A system that copies a collection into a table on a server and searches it there."""
 
     file: str
     options: tuple[tuple[str, object], ...]
@@ -824,7 +824,7 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Copy the documents that the server lacks, with vectors if these are searched; return the searcher."""
+        """Copy the documents that the server lacks, with vectors if searched; return the searcher."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -840,7 +840,7 @@ class PostgresCollection:
         return self._searcher(corpus, table.table_name, state)
 
     def open(self, corpus: Corpus, context: Context) -> PostgresSearcher:
-        """Return the searcher; raises StoreError if the server has no complete table any more, ServiceError."""
+        """Return the searcher; raises StoreError if the server has no complete table, ServiceError if it fails."""
         at = folder_of(context)
         facts = open_folder(at, "index.json")
         with _connected(self.settings, read_only=True) as connection, _failing_as(self.settings):

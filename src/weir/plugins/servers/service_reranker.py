@@ -1,4 +1,4 @@
-"""Re-ranking by services: concurrent requests, answers stored at once, an error for any pair without a score."""
+"""Re-ranking by services: concurrent requests, answers stored at once, an error for a pair without a score."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ DATA = Path(str(files("weir.plugins.servers") / "rerank_services.toml"))
 
 @dataclass(frozen=True)
 class RerankService:
-    """A service's format of requests and answers; rerank_services.toml explains the entries."""
+    """A service's format of requests and answers, see rerank_services.toml."""
 
     base: str
     path: str
@@ -133,7 +133,7 @@ ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class RerankClient:
-    """A client of a service; threads share it, each with its own connection."""
+    """A client of a service, shared by threads with a connection each."""
 
     service: RerankService
     model: str
@@ -148,8 +148,7 @@ class RerankClient:
         """Return a score for each document, float32[documents]; a request that is too large is halved.
 
         It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
-        the key is
-        refused, AttemptError if no attempt succeeds.
+        the key is refused, AttemptError if no attempt succeeds.
         """
         body = json.dumps(self.service.request_body(self.model, query, documents)).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -242,7 +241,7 @@ class ServiceReranker:
 
     @property
     def provider(self) -> RerankService:
-        """The format of the service's requests; raises UnknownName for an unknown service."""
+        """The format of the service's requests; raises UnknownName."""
         name, services = self.model.partition(":")[0], _rerank_services()
         if name not in services:
             raise UnknownName("re-ranking service", name, services)
@@ -259,12 +258,11 @@ class ServiceReranker:
 
     @property
     def together(self) -> bool:
-        """True if the service scores all documents of a request together, so that a score depends on the others."""
+        """True if a score depends on the other documents of the request."""
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings; asks the service for the probe's scores if they are
-        not stored."""
+        """Return everything that decides the rankings, with the probe's scores, asked for if not stored."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -313,7 +311,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return everything that decides a score, with the fixed pairs' scores, as the key of stored scores."""
+        """Return the key of stored scores: everything that decides a score, with the fixed pairs' scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -339,7 +337,7 @@ class ServiceReranker:
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """A scorer of documents by a re-ranking service; its scores are stored."""
+    """A scorer by a re-ranking service, with stored scores."""
 
     reranker: ServiceReranker
     client: RerankClient
@@ -351,9 +349,8 @@ class ServiceScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return a score for each candidate, float64[candidates]; only pairs without a stored score are sent.
 
-        All are sent, and none stored, if `context.reuse` is False. Raises ServiceError if pairs stay without
-        a score,
-        BadValue for more candidates than the model reads together.
+        If `context.reuse` is False, all are sent, and none stored. Raises ServiceError if pairs stay without
+        a score, BadValue for more candidates than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

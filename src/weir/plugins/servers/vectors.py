@@ -1,4 +1,4 @@
-"""Search by vectors on a server: settings, vectors of queries, the loss of an approximate index."""
+"""Search by vectors on a server: settings, vectors of queries, loss of an approximate index."""
 
 from __future__ import annotations
 
@@ -43,22 +43,21 @@ class VectorSearch:
         check_whole("ef_search", self.ef_search, 1, MOST_CANDIDATES)
 
     def overridden(self, index: str | None, ef_search: int | None) -> VectorSearch:
-        """Return these settings with the given ones in their place; raises BadValue for ef_search of an exact
-        search."""
+        """Return these settings with the given ones in place; raises BadValue for ef_search of an exact search."""
         index = self.index if index is None else index
         if ef_search is not None and index == "exact":
             raise BadValue('ef_search does not apply to an exact search; expected index="hnsw" beside it')
         return replace(self, index=index, ef_search=self.ef_search if ef_search is None else ef_search)
 
     def facts(self) -> dict[str, object]:
-        """Return all settings that decide the rankings of a given server, except the encoder."""
+        """Return all settings that decide a server's rankings, except the encoder."""
         hnsw = {"m": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         own: dict[str, object] = {"kind": "vectors", "index": self.index, "distance": self.distance}
         return own | (hnsw if self.index == "hnsw" else {})
 
 
 def encoder_given(system: str, encoder: object) -> DenseRetriever | None:
-    """Return the retriever whose encoder makes vectors; None for None; raises BadValue for another value."""
+    """Return the retriever whose encoder makes vectors; None for None. Raises BadValue for another value."""
     retriever = DenseRetriever(encoder_of(encoder)) if isinstance(encoder, str) else encoder
     if not isinstance(retriever, (DenseRetriever, type(None))):
         raise BadValue(

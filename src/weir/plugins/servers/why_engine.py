@@ -1,4 +1,4 @@
-"""Why an engine and BM25, or two engines, rank differently, asked from the live index query by query."""
+"""Why an engine and BM25, or two engines, rank differently, by the live index."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A system whose rankings are explained: its settings, analysis and scores."""
+    """A system whose rankings are explained: settings, analysis and scores."""
 
     name: str
     run: Run
@@ -74,7 +74,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The judged queries of a collection, and how rankings are scored."""
+    """A collection's judged queries, and how rankings are scored."""
 
     dataset: Dataset
     measure: Measure
@@ -82,7 +82,7 @@ class Evaluation:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments without queries that the scoring rules leave out."""
+        """The judgments of the queries that count."""
         return self.rules.counted(self.dataset.qrels)
 
     @cached_property
@@ -93,16 +93,16 @@ class Evaluation:
 
     @property
     def k(self) -> int:
-        """The number of documents that each system is asked for."""
+        """The number of documents that each system returns."""
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """Return the values of a run, float64[judged queries]; NaN for a query that was not searched."""
+        """Return float64[judged queries], the values of a run; NaN for a query that was not searched."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
     def mean_of_run(self, run: Run) -> float:
-        """Return the mean of the measure over the queries that were searched."""
+        """Return the measure's mean over the queries that were searched."""
         return defined_mean(self.values_of_run(run), self.measure)
 
 
@@ -233,7 +233,7 @@ def _by_field(values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class TermDifference:
-    """A word that the two systems turn into different terms; "" for no term."""
+    """A word that two systems turn into different terms; "" for no term."""
 
     word: str
     first: str
@@ -255,7 +255,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class AnalysedQueries:
-    """The words of the queries that two systems split into different terms."""
+    """The words of queries with different terms in two systems."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""
@@ -266,12 +266,12 @@ class AnalysedQueries:
 
     @property
     def different_queries(self) -> int:
-        """The number of queries that the two systems split into different terms."""
+        """The number of queries with different terms in the two systems."""
         return sum(map(bool, self.by_query))
 
     @property
     def terms(self) -> tuple[TermDifference, ...]:
-        """Each word that the systems analyse differently, the most frequent first."""
+        """Each word with different terms, the most frequent first."""
         counts = Counter(one for words in self.by_query for one in set(words))
         return tuple(
             TermDifference(word, first, second, fields, n)
@@ -623,7 +623,7 @@ def _below(why: EngineWhy) -> Iterator[str]:
 def engine_explanation(
     first: Retriever, second: Retriever, dataset: Dataset, measure: Measure
 ) -> ResultSet[EngineWhy]:
-    """Return why a live engine and another system have different means, as a set of one result.
+    """Return why a live engine and another system have different means, as a single result.
 
     Raises BadValue if neither is a live engine.
     """

@@ -55,9 +55,9 @@ def pack_command(folder: Path, out: Path, given: Given) -> None:
 def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> None:
     """Write a leaderboard of packs as a static site.
 
-    FOLDER: packs of weir submit pack. Each is verified; a refused pack is named with the reason and counts
-    nowhere. The site is plain files. It has ranges of ranks for all collections and by task, domain, size and
-    licence, a page for each system and collection, the same numbers as JSON, and a page of published scores.
+    FOLDER: packs of weir submit pack. Each is verified; a refused pack is named with the reason and left out.
+    The site has ranges of ranks for all collections and by task, domain, size and licence, a page for each
+    system and collection, the numbers as JSON, and published scores.
     """
     with api.progress.Progress(quiet) as progress:
         made = weir.leaderboard(folder, out, progress=progress, **given)
@@ -72,10 +72,10 @@ def leaderboard_command(folder: Path, out: Path, given: Given, quiet: bool) -> N
 def verify_command(file: Path, given: Given, quiet: bool) -> int:
     """Verify a pack by computing its scores again.
 
-    Checks every file against the manifest, every mean against its values, every score against the rankings
-    and the judgments of its collection, and every name and key against what was declared. A pack with
-    differences is refused, and each difference is named. Exit code 1 for a refused pack, 3 if a collection is
-    not on this machine, so that not all was checked.
+    Checks files against the manifest, means against values, scores against the rankings and the judgments of
+    their collection, and names and keys against the declarations. A pack with differences is refused, and
+    each difference is named. Exit code 1 for a refused pack, 3 if a collection is not on this machine, so
+    that not all was checked.
     """
     with api.progress.Progress(quiet) as progress:
         verification = weir.verify_pack(file, progress=progress, **given)

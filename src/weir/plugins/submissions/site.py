@@ -5,9 +5,8 @@
     systems/, datasets/   a page for each.
     api/                  the same numbers as JSON.
 
-Ranks come from verdicts, never from averages over the results that are there: a system is above another if it
-is better across the collections that both have, as in `weir compare` and `weir report`; a rank is the range
-that this leaves.
+A system ranks above another if it is better across the collections that both have, as in `weir compare`; its rank
+is the range that these verdicts leave.
 """
 
 from __future__ import annotations
@@ -145,10 +144,8 @@ def leaderboard(
     progress: called with (text, number verified, total).
 
     Packs that are refused, not completely verified, or of other judgments than an earlier one are left out,
-    with the
-    reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for a measure
-    without a
-    better direction.
+    with the reason. Raises FormatError for a folder without packs, BadValue if none has the measure, and for
+    a measure without a better direction.
     """
     if problem := no_direction_note([measure]):
         raise BadValue(f"{problem[0]}; rank by another measure")

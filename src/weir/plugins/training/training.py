@@ -186,10 +186,8 @@ def adapt(
     progress: called with (step, done, total).
 
     The same call continues an interrupted training, with at most a minute lost. Raises BadValue for pairs
-    whose query is
-    evaluated (unless dropped by the rules), for fewer than 2 pairs and for a folder of something else,
-    MissingExtra
-    without the extra `torch`, and the errors of loading and models.
+    whose query is evaluated (unless dropped), for fewer than 2 pairs and for a folder of something else.
+    Raises MissingExtra without the extra `torch`, and the errors of loading and models.
     """
     rules, progress, out = rules or AdaptRules(), progress or _silent, path_of(out)
     require("sentence_transformers", extra="torch")

@@ -1,4 +1,4 @@
-"""Assign pairs of query and document to judges, until each has the requested judgments."""
+"""Assign (query, document) pairs to judges, until each pair has its judgments."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from weir.plugins.app.judging.journal import GRADED, Event, Item, Pair, Standing
 from weir.plugins.app.judging.tasks import JudgingPair, Tasks
 
 CLAIM_SECONDS = 1800.0
-"""Seconds after which a pair that was shown and not answered is offered to others."""
+"""Seconds after which an unanswered pair is offered to others."""
 ACTIVE_SECONDS = 3600.0
-"""Seconds since the last answer within which a judge counts as active."""
+"""Seconds since the last answer within which a judge is active."""
 AGAIN_AFTER = 20
-"""Answers of a judge between the first and the second judgment of a pair."""
+"""Answers of a judge between two judgments of a pair."""
 LAST_ANSWERS = 50
-"""Number of answers whose median time estimates the time left."""
+"""Answers whose median time estimates the time left."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging, as stored in its journal."""
+    """Settings of a pool's judging."""
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     each: int = 1
@@ -37,7 +37,7 @@ class Plan:
     twice: float = 0.0
     """Share of a judge's pairs that the judge sees again, drawn at random."""
     blind: float = 0.2
-    """If a model's grades are suggested, the share of pairs without one, drawn at random: how people grade unaided."""
+    """If a model's grades are suggested, the share of pairs without one, drawn at random."""
     apart: float = 1.0
     """Least difference of two grades on which somebody else has to decide."""
     seed: int = 11
@@ -60,7 +60,7 @@ class Plan:
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Plan:
-        """Return the plan in a journal's settings, with defaults for absent ones."""
+        """Return the plan in a journal's settings; absent ones get defaults."""
         known = {one.name: settings[one.name] for one in fields(Plan) if one.name in settings}
         return Plan(**{**known, **({"grades": tuple(known["grades"])} if "grades" in known else {})})
 
@@ -69,7 +69,7 @@ class Plan:
         return self.each + (drawn(self.seed, "overlap", query) < self.overlap)
 
     def seen_again(self, judge: str, pair: Pair) -> bool:
-        """Return True if a judge gets this pair a second time."""
+        """Return True if a judge gets this pair twice."""
         return drawn(self.seed, "again", judge, *pair) < self.twice
 
     def without_suggestion(self, pair: Pair) -> bool:
@@ -85,25 +85,25 @@ def drawn(seed: int, *names: str) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """The next pair to show to a judge, and the task: judge it, judge it again, or decide a disagreement."""
+    """The next pair for a judge, and the task: judge it, judge it again, or decide a disagreement."""
 
     pair: JudgingPair
     task: Task = "judge"
 
     def item(self, judge: str) -> Item:
-        """Return the key under which the journal stores the judge's answer."""
+        """Return the journal's key of the judge's answer."""
         return judge, self.task, self.pair.query, self.pair.document, ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A snapshot of a pool: its answers, and the pairs being shown to judges."""
+    """A snapshot of a pool: its answers, and the pairs being shown."""
 
     tasks: Tasks
     plan: Plan
     standing: Standing
     claims: Mapping[Item, float]
-    """Items in front of judges, with the times at which they were shown."""
+    """{item: time when it was shown}."""
     now: float
 
     @cached_property
@@ -116,10 +116,7 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {item: time of showing} of everything that a judge sees and has not answered.
-
-        After an undo, the latest item is shown first, so that the next answer is about it.
-        """
+        """Return {item: time of showing} of a judge's unanswered items; after an undo, the latest first."""
         return {
             item: since
             for item, since in self.claims.items()
@@ -144,7 +141,7 @@ class Table:
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a judge may take a pair: not seen by this judge, and short of judgments."""
+        """Return True if a judge may take a pair: not seen by them, and short of judgments."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -152,7 +149,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """The number of pairs with all requested judgments."""
+        """Number of pairs with all requested judgments."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -170,7 +167,7 @@ class Table:
         )
 
     def met(self, judge: str) -> Counter[str]:
-        """Return {judge: number of queries begun by both}, for all judges who share a query with this one."""
+        """Return {judge: number of queries that both have begun}, without judges who share none."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
@@ -178,9 +175,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    Pairs being shown come first, then the queries that the judge has begun, second judgments, and a new
-    query: the
-    one whose judges share the fewest queries with this judge. Pairs left or deferred come last.
+    Pairs being shown come first, then queries that the judge has begun, second judgments, and the new query
+    whose judges share the fewest queries with this one; deferred pairs come last.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -271,8 +267,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return a disagreement that a judge may decide: not graded by them, and not before another judge; None
-    for none."""
+    """Return a disagreement that a judge may decide, not graded by them nor shown to another; None if there
+    is none."""
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()
@@ -310,7 +306,7 @@ class Progress:
 
 
 def progress(table: Table, judge: str) -> Progress:
-    """Return a judge's counts of done, open and deferred pairs, and the time that an answer takes."""
+    """Return a judge's counts of done, open and deferred pairs, and the median time of an answer."""
     standing, plan = table.standing, table.plan
     missing = possible = 0
     for query, pairs in table.tasks.of_query.items():

@@ -1,4 +1,4 @@
-"""People's judgments as files: in any format, as a filled sheet, with origins, as examples of a prompt."""
+"""People's judgments as files: in any format, as a filled sheet, as examples of a prompt."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from weir.plugins.llm.panel import judge_prompt
 from weir.plugins.llm.prompts import fenced
 
 JUDGMENTS = ("judgments.trec", "judgments.tsv", "judgments.csv", "judgments.jsonl", "judgments.parquet")
-"""Files with one judgment for each pair, in formats that their names give; the second is BEIR's."""
+"""Files of one judgment for each pair; the second is BEIR's."""
 FILES = (*JUDGMENTS, SHEET, "labels.json", "examples.toml")
 """The files of each pool."""
 MERGED = "merged.tsv"
-"""The judgments together with those that the results were scored by, which they replace."""
+"""The judgments merged into those of the results, which they replace."""
 PROMPT = "umbrela"
 """The prompt to which examples are added."""
 EXAMPLES, EXAMPLE_WORDS = 2, 150
@@ -35,7 +35,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of all files that a pool exports."""
+    """Return the names of the files that a pool exports."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 

@@ -1,4 +1,4 @@
-"""The journal of judgments: an SQLite file of appended events, and the labels that follow from them."""
+"""The journal of judgments: an append-only SQLite file of events, and the labels that follow."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from weir.files.journal_labels import APPLICATION_ID, JOURNAL_VERSION
 Kind: TypeAlias = Literal[
     "graded", "accepted", "unable", "later", "preferred", "noted", "withdrawn", "undone"
 ]
-"""A kind of event: a grade, an accepted suggestion, "cannot tell" (the text is the reason), a pair deferred,
-a preference, a note, a label taken back, or the undoing of an own event.
+"""A kind of event: a grade, an accepted suggestion, "cannot tell" (with the reason), a pair deferred, a
+preference, a note, a label taken back, or an undo.
 """
 Task: TypeAlias = Literal["judge", "again", "decide", "documents", "rankings"]
-"""The task of an answer: a first judgment, a second one of the same pair, the decision of a disagreement, or
-the comparison of two documents or two rankings of a query.
+"""A task: a first judgment, a second one of the same pair, the decision of a disagreement, or the comparison
+of two documents or two rankings.
 """
 Pair: TypeAlias = tuple[str, str]
-"""Identifiers of a query and a document."""
+"""(query, document)."""
 Item: TypeAlias = tuple[str, Task, str, str, str]
-"""(judge, task, query, document, other document): what a label is about."""
+"""(judge, task, query, document, other document): the key of a label."""
 UNDOABLE = frozenset(("graded", "accepted", "unable", "later", "preferred", "noted"))
 GRADED = frozenset(("graded", "accepted"))
 BUSY_SECONDS = 10.0
-"""Seconds to wait while another process writes to the same journal."""
+"""Seconds to wait while another process writes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Event:
     kind: Kind
     query: str = ""
     document: str = ""
-    """The document; of a comparison the first of both by name."""
+    """The document; of a comparison the first by name."""
     task: Task = "judge"
     grade: float | None = None
     """The grade; of a comparison 1 if `document` is preferred, -1 if `other` is, 0 if neither."""
@@ -58,7 +58,7 @@ class Event:
     guidelines: str = ""
     """Version of the guidelines when it was shown."""
     suggested: float | None = None
-    """The grade that a model suggested, if it was shown; else None."""
+    """The grade that a model suggested, if it was shown."""
     other: str = ""
     """The second of the compared documents or rankings."""
     left: str = ""
@@ -66,9 +66,9 @@ class Event:
     undoes: int | None = None
     """Number of the undone event."""
     author: str = ""
-    """The person who did it, if not the judge."""
+    """Who did it, if not the judge."""
     key: str = ""
-    """Random, drawn when the page was made: an answer that is sent twice has the same key, and counts once."""
+    """Random key of the page: an answer sent twice counts once."""
     time: float = 0.0
     """Seconds since 1970."""
     number: int = 0
@@ -76,7 +76,7 @@ class Event:
 
     @property
     def item(self) -> Item:
-        """The key of the judged pair or comparison, with judge and task."""
+        """The key of the label: judge, task, query and documents."""
         return self.judge, self.task, self.query, self.document, self.other
 
     @property
@@ -152,23 +152,22 @@ class Standing:
     """The labels and notes that hold after the events so far."""
 
     last: int = 0
-    """Number of the last event."""
     labels: dict[Item, list[Event]] = field(default_factory=dict)
-    """For each item, the events that set its label and are not undone; the last one is in force."""
+    """{item: events that set its label and are not undone}; the last one is in force."""
     notes: dict[Item, list[Event]] = field(default_factory=dict)
     """Likewise for notes."""
     undoable: dict[str, list[Event]] = field(default_factory=dict)
-    """For each author, the own events that are not undone, in order."""
+    """{author: own events that are not undone, in order}."""
     judged: dict[Pair, dict[str, Event]] = field(default_factory=dict)
-    """For each pair, the first judgment in force of each judge: a grade, "cannot tell" or deferred."""
+    """{pair: {judge: first judgment in force}}: a grade, "cannot tell" or deferred."""
     held: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each query and judge, the number of `judged` entries."""
+    """{query: {judge: number of `judged` entries}}."""
     levels: dict[str, Counter[int]] = field(default_factory=dict)
-    """For each query {n: number of pairs with n judgments other than "cannot tell"}, n from 1."""
+    """{query: {n: number of pairs with n judgments other than "cannot tell"}}, n from 1."""
     of_judge: dict[str, dict[Item, Event]] = field(default_factory=dict)
-    """For each judge, the events in force."""
+    """{judge: {item: event in force}}."""
     answers: dict[str, list[Event]] = field(default_factory=dict)
-    """For each judge, all answers in order, also those not in force any more."""
+    """{judge: all answers in order}, also those no longer in force."""
     numbered: dict[int, Event] = field(default_factory=dict)
     """All events by number."""
 
@@ -219,17 +218,17 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a judge's label; None without one, or if it was taken back."""
+        """Return the event that sets a label; None if there is none or it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
     def note(self, item: Item) -> str:
-        """Return a judge's note on a pair; "" for none."""
+        """Return a judge's note; "" for none."""
         events = self.notes.get(item)
         return events[-1].text if events else ""
 
     def current(self, task: Task | None = None) -> list[Event]:
-        """Return the events in force, of one task or all, in order; notes are left out."""
+        """Return the events in force, of one task or all, in order, without notes."""
         found = (
             event
             for of_judge in self.of_judge.values()
@@ -246,7 +245,7 @@ def seats(of_pair: Mapping[str, Event]) -> int:
 
 @dataclass(eq=False)
 class Journal:
-    """An open journal, safe for threads and for other processes."""
+    """An open journal, safe for threads and other processes."""
 
     path: Path
     _connection: sqlite3.Connection
@@ -295,7 +294,7 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together at the end, or none of them.
+        """Yield the current labels; events appended within are stored together at the end, or none.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -317,8 +316,8 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events in one transaction and return them as stored; an event whose key is stored already is
-        not repeated."""
+        """Store events in one transaction; return them as stored. An event whose key is stored already is not
+        repeated."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 
@@ -346,7 +345,7 @@ class Journal:
     def undo(self, judge: str, key: str = "") -> Event | None:
         """Undo a judge's last event and return it; None if there is none.
 
-        key: identifies the request: sent twice, it counts once.
+        key: of the request, which counts once.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -361,7 +360,7 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that items are being shown to their judges, now or at `since` (seconds since 1970)."""
+        """Record that items are being shown, now or at `since` (seconds since 1970)."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]
@@ -373,13 +372,13 @@ class Journal:
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: settled grade} of the documents that people graded for a query."""
+        """Return {document: settled grade} of the documents graded for a query."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
 
     def settled_pairs(self) -> int:
-        """Return the number of pairs that people graded."""
+        """Return the number of graded pairs."""
         with self._lock, _storing(self.path):
             [count] = self._connection.execute("SELECT COUNT(*) FROM settled").fetchone()
         return int(count)

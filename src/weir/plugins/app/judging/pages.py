@@ -39,11 +39,11 @@ from weir.plugins.questions.decision import Decision
 from weir.stats.preferences import Preference, PreferenceOrder, preference_order
 
 REASONS = ("no text", "another language", "the query is not clear", "needs an expert")
-"""Reasons of "cannot tell" that are offered."""
+"""Offered reasons of "cannot tell"."""
 SHOWN_QUERIES = 50
-"""Most queries whose changed values a page lists."""
+"""Most queries that a page of changes lists."""
 SHOWN_LABELS = 200
-"""Most labels that a page lists before they are taken back."""
+"""Most labels listed before they are taken back."""
 
 
 # What judges see. None of it tells system, rank, or another's label, but where disagreements are decided.
@@ -51,23 +51,23 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class ShownPool:
-    """The facts about a pool that all its pages show."""
+    """A pool, as all its pages show it."""
 
     name: str
     """Its name in URLs."""
     collection: str
     grades: tuple[int, ...]
     reasons: tuple[str, ...]
-    """Reasons of "cannot tell" that are offered."""
+    """Offered reasons of "cannot tell"."""
     guidelines: str
     """Markdown."""
     golden: str
-    """Name of the collection file beside the pool that it makes; "" for none."""
+    """Name of the pool's collection file; "" for none."""
 
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair with its texts, as a judge sees it, and the judge's own answer."""
+    """A pair with its texts and the judge's own answer."""
 
     number: int
     query: str
@@ -77,46 +77,45 @@ class ShownPair:
     fields: Fields
     """Its metadata, such as price and brand."""
     kind: str
-    """The judge's own answer, see `Event.kind`; "" without one."""
+    """Kind of the own answer, see `Event.kind`; "" without one."""
     grade: float | None
-    """The judge's own grade; None without one."""
+    """The own grade; None without one."""
     reason: str
-    """The judge's own reason of "cannot tell"."""
+    """The own reason of "cannot tell"."""
     note: str
-    """The judge's own note."""
     suggested: float | None
-    """A model's grade; None if none is shown."""
+    """A model's grade, if shown."""
     key: str
-    """Key of the answer: sent twice it counts once."""
+    """Key of the answer, which counts once."""
 
 
 @dataclass(frozen=True)
 class JudgePage:
-    """The page on which a judge grades the next pair."""
+    """The page on which a judge grades a pair."""
 
     pool: ShownPool
     query: str
-    """Text of the query; its identifier if the text is unknown."""
+    """Text of the query, else its identifier."""
     pair: ShownPair | None
     """None if nothing is left."""
     progress: Progress
     time_left: str
     """"" if unknown."""
     deciding: tuple[tuple[float, str], ...]
-    """(grade, note) of others if a disagreement is decided, by grade; else ()."""
+    """(grade, note) of others, by grade, if a disagreement is decided; else ()."""
     back: str
-    """The page before: "", "decide", or "query" for a list."""
+    """The previous page: "", "decide", or "query" for a list."""
     to_decide: int
-    """Disagreements that this judge may decide; 0 while there is something to judge."""
+    """Disagreements that this judge may decide; 0 while pairs are left."""
     compares: bool
     """True if there is something to compare."""
     decided: bool
-    """True if it is certain already which system is best, so that the rest need not be judged."""
+    """True if the best system is certain, so that the rest need not be judged."""
 
 
 @dataclass(frozen=True)
 class QueryPage:
-    """The page with the pairs of a query that a judge has graded or may grade."""
+    """The pairs of a query that a judge has graded or may grade."""
 
     pool: ShownPool
     name: str
@@ -124,7 +123,7 @@ class QueryPage:
     pairs: tuple[ShownPair, ...]
     progress: Progress
     at: int
-    """Number of the pair where the page begins, such as after an undo; -1 for the first without a grade."""
+    """Number of the first pair shown; -1 for the first without a grade."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class QueriesPage:
-    """The queries of a pool, with a judge's progress."""
+    """A pool's queries, with a judge's progress."""
 
     pool: ShownPool
     queries: tuple[QueryRow, ...]
@@ -151,7 +150,7 @@ class QueriesPage:
 
 @dataclass(frozen=True)
 class ShownDocument:
-    """A document with its text, as one side of a comparison."""
+    """A document as one side of a comparison."""
 
     document: str
     title: Marked
@@ -282,7 +281,7 @@ def _query_page(visit: Visit) -> QueryPage:
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return a pool's queries with a judge's progress; raises BadValue for a visitor without a name."""
+    """Return a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
@@ -375,7 +374,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer and redirect to its pair; without one, to the page before."""
+    """Undo the judge's last answer and redirect to its pair; without one, to the previous page."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -429,7 +428,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool in the list of open pools, with its progress."""
+    """A pool in the list, with its progress."""
 
     name: str
     collection: str
@@ -438,47 +437,47 @@ class RoomRow:
     judged: int
     """Pairs with as many grades as requested."""
     contested: int
-    """Pairs on which judges differ and that nobody has decided."""
+    """Pairs on which judges differ, undecided."""
     changes: bool
-    """True if there are judgments and rankings to score by them, so that a page shows what changes."""
+    """True if there are judgments, and rankings to score by them."""
     golden: bool
     """True for the golden set of typed queries."""
 
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """The page that lists all open pools."""
+    """The list of open pools."""
 
     rooms: tuple[RoomRow, ...]
 
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The owner's page on a pool: progress, agreement and settings."""
+    """The owner's page of a pool: progress, agreement and settings."""
 
     pool: ShownPool
     plan: Plan
     stands: Supervision
     events: int
     judges: tuple[str, ...]
-    """Names of the judges with a URL."""
+    """Judges with a URL."""
     preferences: PreferenceOrder | None
-    """Of rankings that were compared; None if nobody compared any."""
+    """Of compared rankings; None if nobody compared any."""
     documents: int
-    """Comparisons of documents that were answered."""
+    """Answered comparisons of documents."""
     systems: tuple[str, ...]
     files: tuple[str, ...]
     suggests: bool
     """True if a model's grades are suggested."""
     place: str
-    """Path of the golden set's collection file; "" for another pool."""
+    """Path of the golden set's collection file; "" for other pools."""
     decision: Decision | None
-    """The system that is best by the judgments so far; None while no query is judged."""
+    """The best system by the judgments so far; None while no query is judged."""
 
 
 @dataclass(frozen=True)
 class TakenRow:
-    """A group of labels that were taken back together, in the owner's list."""
+    """A group of labels taken back together."""
 
     number: int
     labels: int
@@ -498,20 +497,20 @@ class BackPage:
     since: str
     until: str
     changed: bool
-    """Only labels of documents whose text has changed."""
+    """True for labels whose document has changed, only."""
     labels: int
     shown: tuple[Event, ...]
     """The first of these labels."""
     judges: tuple[str, ...]
     said: str
-    """Message on labels that were just taken back or put back; "" for none."""
+    """Message on labels just taken back or put back; "" for none."""
     before: tuple[TakenRow, ...]
-    """Groups of labels that were taken back and can be put back, the latest first."""
+    """Groups of labels taken back, which can be put back, the latest first."""
 
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """A query whose values changed, with its text."""
+    """A query whose values changed."""
 
     query: str
     text: str
@@ -521,21 +520,20 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """The page of scores before and after the judgments of a pool."""
+    """Scores before and after a pool's judgments."""
 
     pool: ShownPool
     changes: Changes | None
     """None without judgments, or if no system answers."""
     systems: tuple[System, ...]
-    """Those of the rows."""
     verdicts: str
-    """Which verdicts on pairs of systems changed; "" if there are none."""
+    """Which verdicts on pairs of systems changed; "" if none did."""
     queries: tuple[ChangedRow, ...]
-    """The first of the queries that changed."""
+    """The first changed queries."""
     lacking: tuple[tuple[System, str], ...]
-    """(system, why it has no scores here)."""
+    """(system, why it has no scores)."""
     files: tuple[str, ...]
-    """Files that go with it."""
+    """Files to download."""
     command: str
     """The command that writes the judgments together with the earlier ones, or scores a golden set."""
 
@@ -788,8 +786,8 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query and documents to a pool of its collection, and redirect to judging it; a typed one to the
-    golden set.
+    """Add a query and documents to a pool of its collection, a typed one to the golden set; redirect to
+    judging it.
 
     Raises BadValue if texts are not on this machine or no documents are given.
     """

@@ -27,22 +27,19 @@ class Comparison:
     """A document or a system; the first by name."""
     second: str
     documents: tuple[tuple[str, ...], tuple[str, ...]]
-    """Identifiers of the documents shown for each."""
+    """Documents shown of each."""
 
     def item(self, judge: str) -> Item:
-        """Return the key under which the journal stores a judge's answer."""
+        """Return the journal's key of a judge's answer."""
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
-        """Return the document or system that a judge sees on the left, drawn by the seed."""
+        """Return the document or system on a judge's left, drawn by the seed."""
         return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
 
 
 def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
-    """Return up to `each` random pairs of documents for every query of a pool.
-
-    Raises BadValue if no query has two documents.
-    """
+    """Return up to `each` random pairs of documents for each query; raises BadValue if no query has two."""
     found: list[Comparison] = []
     for query, pairs in tasks.of_query.items():
         names = sorted(one.document for one in pairs)
@@ -58,7 +55,7 @@ def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
 def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, seed: int) -> list[Comparison]:
     """Return comparisons of two systems, for queries whose first k documents differ, in random order.
 
-    Raises BadValue if no query's differ.
+    Raises BadValue if none differ.
     """
     (name, run), (other, beside) = sorted((first, second), key=lambda one: one[0])
     rankings = [
@@ -82,8 +79,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: the one shown last, then one that lacks judges, then a deferred one;
-    else None."""
+    """Return a judge's next comparison: shown last, then short of judges, then deferred; None if nothing is left."""
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

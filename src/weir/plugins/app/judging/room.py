@@ -1,4 +1,4 @@
-"""A pool open for judging: its pairs, its journal, and everything that people do with it."""
+"""A pool open for judging: its pairs, its journal, and what people do with it."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ from weir.plugins.questions.decision import Decision, decision_of
 from weir.stats.order_agreement import OrderAgreement, order_agreement
 
 TEST = "permutation"
-"""The test of verdicts before and after, the one that all comparisons use unasked."""
+"""The default test of verdicts."""
 JOURNAL = "judgments.sqlite"
-"""The journal's file name in the folder of a pool."""
 MOST_TEXT = 10_000
-"""Most characters of a note or a reason; longer ones are cut."""
+"""Most characters of a note or reason; longer ones are cut."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Answer:
 
     kind: Kind
     grade: float | None = None
-    """Of a comparison 1 for the left one, -1 for the right one, 0 for neither."""
+    """Of a comparison 1 for the left side, -1 for the right one, 0 for neither."""
     text: str = ""
     seconds: float | None = None
     """Time as the page measured it."""
@@ -71,7 +70,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query's values by each system, before and after the judgments of a pool."""
+    """A query's values by each system, before and after a pool's judgments."""
 
     query: str
     before: tuple[float, ...]
@@ -80,7 +79,7 @@ class ChangedQuery:
 
     @property
     def change(self) -> float:
-        """The largest change of a system, as a distance; 0 where nothing was judged before."""
+        """Largest absolute change of a system; 0 if nothing was judged before."""
         pairs = zip(self.before, self.after, strict=True)
         return max((abs(now - then) for then, now in pairs if not math.isnan(then)), default=0.0)
 
@@ -92,37 +91,36 @@ class Changes:
     measure: str
     rows: tuple[Relabelled, ...]
     turned: tuple[tuple[str, str], ...]
-    """Pairs of systems (better before, worse before) that changed places."""
+    """Pairs (better before, worse before) that changed places."""
     verdicts: OrderAgreement | None
-    """Agreement of verdicts on systems before and after; None for fewer than two systems or queries."""
+    """Agreement of verdicts before and after; None for fewer than two systems or queries."""
     judged: int
-    """Number of pairs that count."""
     queries: int
     """Queries of the means."""
     first: bool
     """True if there were no judgments before."""
     contested: int
-    """Of these, pairs on which judges differ and nobody has decided."""
+    """Judged pairs on which judges differ, undecided."""
     of_query: tuple[ChangedQuery, ...]
-    """The queries whose values changed or are new, the largest change first."""
+    """Queries whose values changed or are new, largest change first."""
 
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A group of labels that were taken back together."""
+    """A group of labels taken back together."""
 
     events: tuple[Event, ...]
     """The events that took them back, in order."""
 
     @property
     def group_number(self) -> int:
-        """Number of the group's first event, which names the group on pages."""
+        """Number of the group's first event, its name on pages."""
         return self.events[0].number
 
 
 @dataclass(eq=False)
 class Room:
-    """An open pool: pairs, journal and settings, shared by all its pages."""
+    """An open pool: pairs, journal and settings, shared by its pages."""
 
     name: str
     """Its name in URLs."""
@@ -158,7 +156,7 @@ class Room:
         return Plan.of({**scale, **self.journal.settings()})
 
     def set_plan(self, plan: Plan) -> None:
-        """Store other settings; raises BadValue for a scale without a grade that was given already."""
+        """Store settings; raises BadValue for a scale without a grade already given."""
         with self.journal.writing() as standing:
             given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
             lost = sorted(given - set(map(float, plan.grades)))
@@ -168,7 +166,7 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the answers and the pairs being shown; with `write`, nothing changes within the block."""
+        """Yield the answers and the pairs being shown; with `write`, others change nothing within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
@@ -181,8 +179,7 @@ class Room:
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
         """Return which system is best by the judged queries; None for fewer than two systems, no judged
-        query, or an
-        unknown origin of the pool.
+        query, or an unknown origin of the pool.
 
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
@@ -201,9 +198,9 @@ class Room:
     # What judges do.
 
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
-        """Return the pair that a judge is to grade, and record that it is shown; None if nothing is left.
+        """Return the pair that a judge is to grade, recorded as shown; None if nothing is left.
 
-        deciding: return a pair on which judges disagree instead.
+        deciding: return a disagreement instead.
         """
         with self.table() as table:
             turn = next_decision(table, judge) if deciding else next_turn(table, judge)
@@ -216,7 +213,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge; open ones now count as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; open ones are recorded as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -237,7 +234,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return a query's text, or its identifier if the text is unknown."""
+        """Return a query's text, else its identifier."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -303,7 +300,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event and show its pair again; return the event, None if there is none."""
+        """Undo a judge's last event, show its pair again, and return the event; None if there is none."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":
@@ -330,7 +327,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return a judge's next comparison and record that it is shown; None if nothing is left."""
+        """Return a judge's next comparison, recorded as shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -338,8 +335,7 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; the answer's grade is 1 for the left side, -1 for the
-        right, 0 for neither.
+        """Store a preference and return its event; grade 1 is the left side, -1 the right, 0 neither.
 
         Raises UnknownName for an unknown comparison, BadValue for another grade.
         """
@@ -370,7 +366,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back the labels that still hold, and return their number."""
+        """Take back the labels that still hold; return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -395,7 +391,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels taken back, and return their number; raises UnknownName.
+        """Put back a group of labels taken back; return their number. Raises UnknownName.
 
         A label that its judge has given again keeps the new value.
         """
@@ -418,9 +414,9 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query and take its labels back; return their number; raises UnknownName.
+        """Remove a query and take its labels back; return their number. Raises UnknownName.
 
-        The same text typed again, or its labels put back, restores the query.
+        The same text typed again, or its labels put back, restores it.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -431,7 +427,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore removed queries; others stay as they are."""
+        """Restore removed queries."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 
@@ -450,17 +446,15 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones in place of the old.
-
-        Raises FormatError without new ones.
-        """
+        """Return the judgments of the pool's results, replaced by people's new ones; raises FormatError
+        without new ones."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
         """Return scores, shares of unjudged documents and verdicts before and after the pool's judgments.
 
-        subject: other rankings and judgments than those from which the pool was made.
+        subject: other rankings and judgments than the pool's.
 
         Raises BadValue if the pool does not name its results, FormatError without judgments.
         """

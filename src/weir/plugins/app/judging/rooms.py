@@ -1,7 +1,7 @@
 """The open pools of a server: one folder's, or those beside a results folder.
 
-Beside a results folder lie pools of query lists (`<collection>-1`, ...), of single queries
-(`<collection>-queries`), and of typed queries (`golden-<collection>`).
+Beside it lie pools of query lists (`<collection>-1`, ...), of single queries (`<collection>-queries`), and of
+typed queries (`golden-<collection>`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weir.plugins.app.judging.tasks import QUERIES, same_query, tasks_of_pool, w
 from weir.plugins.labels.pools import SHEET, about_sheet, open_sheet, sheet_text
 
 BESIDE = "-judging"
-"""Ending of the name of the folder of pools, after the results folder's name."""
+"""Ending of the folder of pools, after the results folder's name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,11 @@ class Rooms:
     """All open pools, by name."""
 
     folder: Path
-    """Folder of the pools that are made from pages."""
+    """Folder of pools made from pages."""
     results: Path | None = None
-    """The results folder from which pools are made; None for a single pool."""
+    """The results folder; None for a single pool."""
     judges: tuple[str, ...] = ()
-    """Names of the judges with a URL."""
+    """Judges with a URL."""
     suggestions: Qrels | None = None
     _rooms: dict[str, Room] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -51,7 +51,7 @@ class Rooms:
     ) -> Rooms:
         """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
 
-        collection: where the texts are; None takes the texts on the sheets.
+        collection: where the texts are; None takes those on the sheets.
         suggestions: a model's labels to suggest.
 
         Raises BadValue without pairs to judge.
@@ -61,7 +61,7 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Return the opened pools beside a results folder, made from its pages.
+        """Return the opened pools beside a results folder.
 
         suggestions: a model's labels to suggest.
         """
@@ -92,11 +92,10 @@ class Rooms:
         """Make a pool of the first k documents of some systems (of none: all) for some queries, and return
         it.
 
-        again: also take documents that are judged already.
+        again: also take judged documents.
 
         Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for a
-        collection,
-        system or query that the results lack.
+        collection, system or query that the results lack.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -117,7 +116,7 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a collection's query to its pool of single queries; return that pool.
+        """Add documents of a query to its collection's pool of single queries; return that pool.
 
         Raises UnknownName for an unknown query, BadValue without a results folder.
         """
@@ -134,9 +133,8 @@ class Rooms:
         """Add a typed query with documents to a collection's golden set; return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder that names queries, documents and judgments.
-        Raises
-        BadValue without a results folder or for missing documents.
+        The golden set is a TOML file beside the pool's folder. Raises BadValue without a results folder or
+        for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

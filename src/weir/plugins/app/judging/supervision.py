@@ -1,4 +1,4 @@
-"""Quality of judging: agreement, speed, drift, and uncritical acceptance of suggestions."""
+"""Quality of judging: agreement, speed, drift, uncritical acceptance of suggestions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from weir.stats.label_agreement import many_raters
 from weir.stats.resampling import fewest, mean_bounds, or_nan, share_bounds
 
 QUICK_WORDS = 20.0
-"""Words a second, several times human reading speed: a quicker answer was given without reading."""
+"""Words a second, several times reading speed: quicker answers were given without reading."""
 QUICK_SHARE = 0.2
-"""Share of answers without reading from which a remark is made."""
+"""Least share of answers without reading that is remarked on."""
 FEW_ANSWERS = 20
-"""Answers of a judge below which no remark is made on speed and runs of equal grades."""
+"""Answers of a judge below which speed and runs are not remarked on."""
 RUN_CHANCE = 1e-4
-"""Probability of a run of equal grades below which a remark is made."""
+"""Probability of a run of equal grades below which it is remarked on."""
 FEW_SUGGESTIONS = 10
 """Pairs with and without a suggestion below which they are not compared."""
 
@@ -53,12 +53,12 @@ class Suggested:
     alike: float
     """Share of these with the suggested grade."""
     low: float
-    """Newcombe's 95% interval of `accepted` - `alike`, with `high`; NaN for too few."""
+    """Newcombe's 95% interval of `accepted` - `alike`, to `high`; NaN for too few."""
     high: float
 
     @property
     def stamps(self) -> bool:
-        """True if the judge agrees with the model significantly more often when the model's suggestion is shown."""
+        """True if the judge agrees with shown suggestions significantly more often than with hidden ones."""
         return self.low > 0
 
 
@@ -78,15 +78,15 @@ class JudgeRow:
     seconds: float
     """Median time for an answer; NaN if none was timed."""
     quick: float
-    """Share of timed answers given without reading."""
+    """Share of timed answers without reading."""
     run: int
     """Longest run of equal grades."""
     same_again: float
-    """Share of pairs seen twice that got the same grade; NaN without any."""
+    """Share of pairs seen twice with the same grade; NaN without any."""
     again: int
     """Pairs seen twice."""
     drift: float
-    """Mean difference to others' grades in the later half of queries minus the first half; NaN if unknown."""
+    """Mean difference to others' grades in the later half of the queries minus that in the first; NaN if unknown."""
     drift_low: float
     drift_high: float
     suggested: Suggested | None
@@ -97,16 +97,15 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The progress of a pool, with its judges' agreement, speed and drift."""
+    """The progress of a pool, and its judges' agreement, speed and drift."""
 
     pairs: int
-    """Pairs of the pool."""
     judged: int
     """Pairs with as many grades as requested."""
     begun: int
     """Pairs with fewer."""
     contested: int
-    """Pairs that somebody has to decide."""
+    """Pairs on which judges differ, undecided."""
     decided: int
     unable: tuple[tuple[str, str, str, str], ...]
     """(query, document, judge, reason) of each "cannot tell"."""
@@ -114,7 +113,7 @@ class Supervision:
     kappas: tuple[Kappa, ...]
     """Of each two judges with pairs in common."""
     alpha: tuple[float, float, float] | None
-    """Krippendorff's ordinal alpha of all judges with its interval; None without a pair that two graded."""
+    """Krippendorff's ordinal alpha of all judges, with its interval; None if no pair was graded twice."""
 
 
 def supervision(table: Table) -> Supervision:
@@ -216,11 +215,10 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 
 
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return (drift of a judge's grades against others' on the same pairs, low, high of its 95% interval).
+    """Return (drift, low, high of its 95% interval); all NaN for too few queries in a half.
 
-    Queries that others graded too are halved by time; the drift is the mean difference to others in the later
-    half
-    minus the first. NaN for too few queries in a half.
+    Queries that others graded too are halved by time; the drift is the mean difference to others' grades in
+    the later half minus that in the first.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

@@ -31,9 +31,9 @@ from weir.plugins.labels.pools import (
 )
 
 QUERIES = "queries.jsonl"
-"""File name of a golden set's queries, in the folder of its pool."""
+"""File of a golden set's queries, in its pool's folder."""
 GUIDELINES = "guidelines.md"
-"""The guidelines' file name in the folder of a pool; without it the file beside this module is used."""
+"""File of guidelines in a pool's folder; by default the one beside this module."""
 MEANINGS = {
     2: ("does not answer, though it may have the same words or subject", "answers, at least in part"),
     3: (
@@ -48,11 +48,11 @@ MEANINGS = {
         "answers; the person can stop here",
     ),
 }
-"""Meanings of grades in the guidelines beside this module, from the lowest on, by the number of grades."""
+"""{number of grades: their meanings, lowest first} in the default guidelines."""
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return a hash of a document's text, 16 hex digits, equal for the sheet's and the collection's text."""
+    """Return 16 hex digits, a hash of a document's text, equal for the sheet's and the collection's text."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -65,7 +65,7 @@ class JudgingPair:
     """A query and a document to judge."""
 
     number: int
-    """Index in the pool from 0, its name in pages."""
+    """Position in the pool, its name in pages."""
     query: str
     document: str
     title: str
@@ -75,7 +75,7 @@ class JudgingPair:
 
     @property
     def pair(self) -> Pair:
-        """Identifiers of query and document."""
+        """(query, document)."""
         return self.query, self.document
 
 
@@ -89,23 +89,23 @@ class Tasks:
     """Text of each query, "" if unknown."""
     pairs: tuple[JudgingPair, ...]
     guidelines: str = ""
-    """Markdown; `{grades}` is replaced by the meanings of the grades."""
+    """Markdown; `{grades}` stands for the meanings of the grades."""
     suggestions: Mapping[Pair, float] = field(default_factory=dict)
-    """Grades of a model that are suggested to people; empty for none."""
+    """A model's grades that are suggested."""
     systems: tuple[str, ...] = ()
-    """Names of the systems whose documents these are; judges do not see them."""
+    """Systems whose documents these are; judges do not see them."""
     graded: int = 0
-    """Number of pairs of the sheet that are left out since they had a grade."""
+    """Pairs of the sheet left out because they had a grade."""
     grades: tuple[int, ...] = ()
-    """The scale of the earlier judgments; () without any, or for fractional grades."""
+    """Scale of the earlier judgments; () without any, or for fractions."""
     golden: str = ""
-    """Name of the collection file beside the pool that these queries and judgments make; "" for none."""
+    """Name of the pool's collection file; "" for none."""
     removed: frozenset[str] = frozenset()
-    """Queries that were removed from the pool; their pairs keep their numbers."""
+    """Removed queries; their pairs keep their numbers."""
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """The pairs of each query in order, without removed queries; queries by their first pair."""
+        """{query: its pairs}, both in the pool's order, without removed queries."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -118,11 +118,11 @@ class Tasks:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The text of each query that was not removed."""
+        """{query: text}, without removed queries."""
         return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
-        """Return a query's text, or its identifier if the text is unknown."""
+        """Return a query's text, else its identifier."""
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
@@ -145,9 +145,9 @@ class Tasks:
 
 
 def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
-    """Return the pairs without a grade on a folder or sheet of `weir labels pool`.
+    """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
 
-    collection: gives texts with their line breaks; None takes the texts on the sheet.
+    collection: gives texts with their line breaks; None takes those on the sheet.
     suggestions: a model's labels to suggest.
 
     Raises FormatError for a malformed sheet, BadValue without such pairs or for a repeated pair.
@@ -198,7 +198,7 @@ def same_query(one: str, other: str) -> bool:
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write the queries of a golden set as JSON lines, unless the file has them already."""
+    """Write a golden set's queries as JSON lines, unless the file has them already."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -234,7 +234,7 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write chosen pairs as a pool, or append the new ones to it; a query's documents are in random order.
+    """Write pairs as a new pool, or append new ones to it; a query's documents are in random order.
 
     origin: more entries of the pool's description, such as `targets` and `collections`.
 

@@ -15,7 +15,13 @@ import numpy as np
 from weir.errors import BadValue
 from weir.plugins.importing.cells import grade_value, identifier, is_identifier, number, plain_text
 from weir.plugins.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
-from weir.plugins.importing.contents import Contents, click_columns, refuse_collections, roles_of
+from weir.plugins.importing.contents import (
+    Contents,
+    click_columns,
+    refuse_collections,
+    roles_of,
+    with_identifiers,
+)
 from weir.plugins.importing.items import (
     Choices,
     FileRemark,
@@ -102,8 +108,7 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table with a row for each query, document and perhaps position, or each
-    impression.
+    """Yield judgments from a table by query, document and perhaps position, or by impression.
 
     Raises BadValue, while read, for a table without clicks or impressions.
     """
@@ -121,12 +126,16 @@ def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
             f"`columns='grade={name}'`"
         )
     yield from (Used(role, column) for role, column in roles.items())
-    texts = [plain_text(row.fields.get(roles.get("query", ""))) for row in contents.rows]
+    sound, odd = with_identifiers(
+        contents.rows, (roles[role] for role in ("doc", "query_id") if role in roles)
+    )
+    yield from (Refused(where, reason) for where, reason in odd.items())
+    texts = [plain_text(row.fields.get(roles.get("query", ""))) for row in sound]
     texts_are_ids = "query_id" not in roles and all(map(is_identifier, filter(None, texts)))
     unranked = {role: name for role, name in roles.items() if role != "rank"}
-    refuse_collections(contents.path, contents.rows, unranked)
+    refuse_collections(contents.path, sound, unranked)
     rows: list[tuple[ItemKey, str, str, float, float, float]] = []
-    for row, text in zip(contents.rows, texts, strict=True):
+    for row, text in zip(sound, texts, strict=True):
         doc = identifier(row.fields.get(roles["doc"]))
         query = ItemKey(
             text if texts_are_ids else identifier(row.fields.get(roles.get("query_id", ""))), text
@@ -187,8 +196,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a log of the clickmodels project: each result of a search is an impression at its
-    place."""
+    """Yield judgments from a log of the clickmodels project; each result of a search is an impression at its
+    position."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:

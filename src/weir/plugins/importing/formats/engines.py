@@ -1,4 +1,4 @@
-"""Readers of evaluation files of search engines and Quepid, and of traces' retrieval spans."""
+"""Readers of evaluation files of search engines, of Quepid, and of retrieval spans in traces."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments; a document is `_id`, or `_index/_id` if the request rates several indexes."""
+    """Yield queries and judgments; a document is `_id`, or `_index/_id` if several indexes are rated."""
     requests = objects(contents.value, "requests")
     indexes = {plain_text(one.get("_index")) for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
@@ -101,7 +101,7 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the top of a run, and judgments of the hits that have a rating; a failed request is refused."""
+    """Yield the top of a run, and judgments of the rated hits; a failed request is refused."""
     details = table_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for one in details.values() for hit in objects(one, "hits")
@@ -147,7 +147,7 @@ def _workbench(contents: Contents) -> str:
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
 def read_workbench(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, its text as identifier, and its judgments."""
+    """Yield each query, identified by its text, and its judgments."""
     for n, query in enumerate(_workbench_queries(contents), 1):
         grades = [(id_key(one.get("docId")), one.get("rating")) for one in objects(query, "ratings")]
         yield from query_items(text_key(query["query"]), f"query {n}", "no query text", grades=grades)
@@ -161,7 +161,7 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the queries of a query set; their texts serve as identifiers."""
+    """Yield the queries of a query set, identified by their texts."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
@@ -258,7 +258,7 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, its text as identifier, and its judgments."""
+    """Yield each query, identified by its text, and its judgments."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(ItemKey(doc), grade) for doc, grade in table_at(query, "ratings").items()]
         yield from query_items(text_key(query.get("query")), f"query {n}", "no query text", grades=grades)
@@ -320,7 +320,7 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with Quepid's identifiers, rankings without scores, and ratings if there are any."""
+    """Yield queries with Quepid's identifiers, rankings without scores, and ratings if any."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         key = ItemKey(identifier(query.get("query_id")), plain_text(query.get("query_text")))
@@ -341,7 +341,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, its text as identifier, with its information need as metadata."""
+    """Yield each query, identified by its text, with its information need as metadata."""
     for row in contents.rows:
         yield from query_items(text_key(row.fields.get("query")), row.where, "no query", _about(row.fields))
 
@@ -399,7 +399,7 @@ def _retrievals(contents: Contents) -> str:
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each retrieval span; other spans are counted as left out.
 
-    A document without an identifier is identified by its text.
+    Documents without an identifier are identified by their text.
     """
     others: Counter[str] = Counter()
     for where, attributes in _spans(contents):
@@ -469,7 +469,7 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span, by position; a document without `document_id` is identified by its text."""
+    """Yield a ranking for each span, by position; documents without `document_id` are identified by their text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):

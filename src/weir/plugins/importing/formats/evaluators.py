@@ -1,4 +1,4 @@
-"""Readers of evaluators of answers that also hold retrieval: ragas, DeepEval, TruLens, LlamaIndex."""
+"""Readers of evaluators of answers: ragas, DeepEval, TruLens, LlamaIndex."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run; without identifiers, texts identify documents."""
+    """Yield queries with answers, judgments and a run; documents without identifiers are identified by their text."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
@@ -116,7 +116,7 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries with answers; texts of `context` are relevant, those of `retrieval_context` were returned."""
+    """Yield queries with answers; texts of `context` are relevant, `retrieval_context` is a ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from map(Used, ("relevant", "retrieved"), names)
     for row in contents.rows:
@@ -219,7 +219,7 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents, queries and, for each relevant document of a query, a judgment of grade 1."""
+    """Yield documents, queries, and judgments of grade 1 for relevant documents."""
     for name, text in table_at(contents.value, "corpus").items():
         yield Document(ItemKey(name, plain_text(text)), f"corpus {name}")
     for name, text in table_at(contents.value, "queries").items():

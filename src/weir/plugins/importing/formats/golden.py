@@ -1,4 +1,4 @@
-"""Readers of golden sets and tables: rows with named fields, of no particular tool."""
+"""Readers of golden sets and tables, of no particular tool."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from weir.plugins.importing.contents import (
     part_columns,
     refuse_collections,
     roles_of,
+    with_identifiers,
 )
 from weir.plugins.importing.formats.lines import qrels_lines, rank_lines, run_lines
 from weir.plugins.importing.items import (
@@ -55,6 +56,7 @@ from weir.plugins.importing.items import (
     Refused,
     Used,
     member_of,
+    places_of,
     ranking_item,
     read_whole,
     value_at,
@@ -72,8 +74,7 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell holds several identifiers: with separators, or alike but for numbers, as in d7
-    d8.
+    """Return True if a cell holds several identifiers: separated, or alike but for numbers, as in d7 d8.
 
     Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
     """
@@ -211,7 +212,7 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
 
-    A column of that name without a number is the first (doc, doc.1). Raises BadValue for numbered columns of
+    Without a number, as doc beside doc.1, a column is the first. Raises BadValue for numbered columns of
     grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
@@ -398,9 +399,8 @@ def _rows(
         yield FileRemark(
             f"identifiers that are numbers with a point, such as 7.0, are written as 7: {pointed:,}"
         )
-    odd = dict(_odd_identifiers(names, rows))
+    rows, odd = with_identifiers(rows, names)
     yield from (Refused(where, reason) for where, reason in odd.items())
-    rows = [row for row in rows if row.where not in odd] if odd else rows
     known = [row for row in rows if layout.query(row) != ItemKey()]
     by_split = read in (_judged, _golden)  # only judgments are kept apart by split
     told_apart = {role: name for role, name in layout.roles.items() if role != "split" or by_split}
@@ -410,15 +410,6 @@ def _rows(
     refused -= {item.where for item in items if isinstance(item, (Judgment, ByWords, Ranking))}
     yield from _queries(layout, [row for row in rows if row.where not in refused])
     yield from items
-
-
-def _odd_identifiers(names: list[str], rows: list[TableRow]) -> Iterator[tuple[str, str]]:
-    for row in rows:
-        try:
-            for name in names:
-                refuse_no_identifier(name, dict.get(row.fields, name))
-        except ValueError as error:
-            yield row.where, str(error)
 
 
 def _queries_alone(layout: _Layout, rows: list[TableRow]) -> str:
@@ -598,11 +589,13 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
         yield from _of_distances(layout.roles["score"])
         sign = _sign(layout.roles["score"])
         scores = [None if value is None else sign * value for value in numbers]
-    yield ranking_item(layout.query(row), [one.key for one in ranked], row.where, scores, run)
+    order, ranks = places_of(members, ranked)
+    keys, scores = [ranked[n].key for n in order], [scores[n] for n in order]
+    yield ranking_item(layout.query(row), keys, row.where, scores, run, ranks)
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, where less is better, else 1.0."""
+    """Return -1.0 for a column of distances, else 1.0."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

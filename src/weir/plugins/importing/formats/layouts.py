@@ -26,6 +26,7 @@ from weir.plugins.importing.contents import (
     identifier_column,
     roles_of,
     text_column,
+    with_identifiers,
 )
 from weir.plugins.importing.formats.lines import two_columns
 from weir.plugins.importing.items import (
@@ -160,7 +161,7 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents with metadata but no vectors; one without an identifier gets one made from its text."""
+    """Yield documents with metadata, without vectors; one without an identifier gets one made from its text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -244,7 +245,7 @@ def _folded(contents: Contents) -> dict[str, str]:
     by_row=True,
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments; without a column of grades every pair is relevant."""
+    """Yield judgments; without a column of grades every pair has grade 1."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
     query_id, document = roles.get("query_id", ""), roles.get("doc", "")
@@ -255,7 +256,9 @@ def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
     )
     if grade is None:
         yield FileRemark("no column of grades: every document counts as relevant, grade 1")
-    for row in contents.rows:
+    rows, odd = with_identifiers(contents.rows, (query_id, document))
+    yield from (Refused(where, reason) for where, reason in odd.items())
+    for row in rows:
         query, doc = identifier(row.fields.get(query_id)), identifier(row.fields.get(document))
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")

@@ -1,4 +1,4 @@
-"""Readers of lines with unnamed columns, numbers by query and document, and lists by query."""
+"""Readers of lines with unnamed columns, of {query: {document: number}}, and of lists by query."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield nothing: the first step raises BadValue, which asks if the third column is a rank, grade or score."""
+    """Raise BadValue at the first step, asking if the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
@@ -237,7 +237,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, by the third column, the score."""
+    """Yield a ranking for each query, by the score in the third column."""
     yield from _rankings(_cells(contents), (3,), "query, document and score", doc=1, score=2)
 
 
@@ -277,7 +277,7 @@ def _answers(cells: list[str]) -> list[str]:
     ),
 )
 def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries by their text; a document that holds one of the answers is relevant."""
+    """Yield queries identified by their text; a document that holds an answer is relevant."""
     for where, cells in _cells(contents):
         if answers := _answers(cells):
             query = ItemKey(text=cells[0])
@@ -308,7 +308,7 @@ def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Yield a query or document for each line of an identifier, a tab and a text; other lines are refused."""
+    """Yield a query or document from each line of identifier, tab and text; others are refused."""
     for where, cells in _cells(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
@@ -332,7 +332,7 @@ def _topics(contents: Contents) -> str:
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries: the title (or query) is the text; description, question and narrative are metadata."""
+    """Yield queries with the title (or query) as text; description, question and narrative are metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
     for n, (own, body) in enumerate(topics, 1):
         fields = {
@@ -423,9 +423,9 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments if the file's name says so, else a run if a number is a fraction; else the first step
-    raises
-    BadValue.
+    """Yield judgments if the file's name says so, else a run if a number is a fraction.
+
+    Raises BadValue, while read, otherwise.
     """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
@@ -455,7 +455,7 @@ def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield a ranking by score for each query of {query: {document: score}}; a score that is not finite is
+    """Yield a ranking by score for each query of {query: {document: score}}; scores that are not finite are
     refused."""
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
@@ -549,8 +549,8 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield a run if the file's name says so, it is a pickle or a number is a fraction; else judgments if the
-    name says so.
+    """Yield a run if the file's name says so, it is a pickle or a number is a fraction; else judgments by the
+    name.
 
     Raises BadValue, while read, otherwise.
     """
@@ -580,8 +580,8 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments: the number beside a document is its grade, by default 1; a query without documents is
-    refused."""
+    """Yield judgments: a document's grade is the number beside it, by default 1; queries without documents
+    are refused."""
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")

@@ -1,4 +1,4 @@
-"""Formats with nothing to import, such as measures: refused with advice on what to give instead."""
+"""Formats without anything to import, such as measures, refused with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of results of retrieval tools, engines and vector stores: documents returned for each query, with scores."""
+"""Readers of results of retrieval tools, engines and vector stores."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from weir.plugins.importing.items import (
     member_of,
     names_document,
     objects,
+    places_of,
     ranking_item,
     table_at,
     text_of,
@@ -111,7 +112,7 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings, by rank if all have ranks, else as
+    """Yield queries with answers, documents that have texts, and rankings, by rank if all have one, else as
     listed."""
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -123,15 +124,9 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
             continue
         answers = one.fields.get(_ANSWERS)
         yield FoundQuery(key, one.where, {_ANSWERS: answers} if isinstance(answers, list) and answers else {})
-        documents = one.listed
-        places = [number(member.get("rank")) for member in documents]
-        ranks = tuple(sorted(place for place in places if place is not None))
-        if len(ranks) == len(documents):
-            order = sorted(range(len(documents)), key=lambda n: places[n] or 0.0)
-            documents = [documents[n] for n in order]
-        else:
-            ranks = ()
-        members = [found for member in documents if (found := member_of(member, contents.roles))]
+        found = [(given, member) for given in one.listed if (member := member_of(given, contents.roles))]
+        order, ranks = places_of([given for given, _ in found], [member for _, member in found])
+        members = [found[n][1] for n in order]
         for member in members:
             yield from member.document(one.where)
         docs = [ItemKey(member.key.id, "" if member.key.id else member.key.text) for member in members]
@@ -153,7 +148,7 @@ _FLAG = "search_results"
     ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query of FlagEmbedding's results, by score."""
+    """Yield a ranking for each query, by score."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -206,7 +201,7 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes.
 
-    A response with failed shards or a timeout is refused.
+    Responses with failed shards or a timeout are refused.
     """
     responses = _responses(contents)
     indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
@@ -247,10 +242,9 @@ def _is_group(child: Mapping[str, Any]) -> bool:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each result; a document is named by the part after `::`, if all have the same
-    prefix.
+    """Yield a ranking from each result; a document is the part after `::`, if all have the same prefix.
 
-    A result with errors is refused.
+    Results with errors are refused.
     """
     responses = _vespa_responses(contents)
     own = [
@@ -288,7 +282,7 @@ _MORE = "next_page_offset"
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
     """Return the points of each query of Chroma's `query`, or all of `get` as one list; [] for other fields.
 
-    Raises BadValue for a list of another length than the identifiers have.
+    Raises BadValue for a list of another length than the identifiers'.
     """
     given = {name: dict.get(fields, name) for name in ("ids", *_LISTS_OF_CHROMA)}
     lists = {name: one for name, one in given.items() if isinstance(one, list)}
@@ -370,9 +364,10 @@ def _identifier_of_points(rows: Sequence[TableRow]) -> str:
     "vector-store", "what a vector store returned (Chroma, Qdrant, Pinecone)", when("points by id", _stored)
 )
 def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or distances.
+    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or
+    distances.
 
-    Scores that rise from each list's first point to its last are distances.
+    Scores that rise from first to last in each list are distances.
     """
     stored, others = _stored(contents), Counter[str]()
     lists = [
@@ -426,7 +421,7 @@ def _score_of(point: Cells) -> float | None:
 
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
-    """Return the identifier, text and payload of a point as one record; count its other fields."""
+    """Return a point's identifier, text and payload as one record; count its other fields."""
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
     for name, value in payload.items():

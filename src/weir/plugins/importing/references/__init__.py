@@ -1,2 +1,1 @@
-"""Collections by reference, and files of other layouts, imported once into the home folder; begin with
-`reference.py`."""
+"""Collections by reference, imported once into the home folder; begin with `reference.py`."""

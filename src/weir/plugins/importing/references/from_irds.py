@@ -1,4 +1,4 @@
-"""Data sets of the package ir_datasets, imported as collections."""
+"""Data sets of the package ir_datasets as collections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class IrdsRecord(Protocol):
     def _asdict(self) -> Mapping[str, Any]: ...
 
     def default_text(self) -> str:
-        """Return the text that the package chooses for a document or query."""
+        """Return the text that the package chooses."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class IrdsName:
 
 
 def irds_name(text: str) -> IrdsName:
-    """Return the data set in a reference `irds:identifier#fields`; raises BadValue for another text."""
+    """Return the data set in `irds:identifier#fields`; raises BadValue for another text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -61,8 +61,7 @@ def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a data set of ir_datasets, imported once; later calls do not need the package.
 
     Raises UnknownName for an unknown data set, BadValue without queries or judgments, DownloadError if the
-    package fails
-    or importing is forbidden.
+    package fails or importing is forbidden.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

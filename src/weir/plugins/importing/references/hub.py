@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, and folders in their layout, imported as collections."""
+"""Data sets of the Hugging Face hub, and folders in their layout, as collections."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file of a data set on the Hub, and the part of a collection that it holds."""
+    """A file of a hub's data set, and the part of a collection in it."""
 
     path: str
     role: str
@@ -80,8 +80,7 @@ class HubPart:
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """Return the files that hold a part of a collection, such as its queries, sorted by path; others are left
-    out.
+    """Return the files that hold a part of a collection, such as its queries, by path; others are left out.
 
     configs: configurations in the data set's card, which go before the paths' own names.
     """
@@ -249,7 +248,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Return the data set in a reference `hf:repository@revision#subset`; raises BadValue for another text."""
+    """Return the data set in `hf:repository@revision#subset`; raises BadValue for another text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -259,15 +258,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub, imported once for each commit.
-
-    A branch's commit is remembered, so that a name always means the same data.
+    """Return a data set of the hub, imported once for each commit; a branch's commit is remembered.
 
     again: look up the present commit.
 
     Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
-    or
-    FormatError for other data.
+    or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None

@@ -1,4 +1,4 @@
-"""Collections imported once into Weir's home folder, in Weir's own layout."""
+"""Collections imported once into Weir's home folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, lar
 
 
 def home() -> Path:
-    """Return the folder of all collections imported by reference."""
+    """Return the folder of collections imported by reference."""
     return settings().home / "references"
 
 
@@ -58,7 +58,7 @@ def not_materialized(name: object) -> DownloadError:
 
 
 def identity(path: Path) -> list[object]:
-    """Return values that identify a file: name and hash; of one above 256 MiB path, size and times.
+    """Return values that identify a file: name and hash; above 256 MiB path, size and times.
 
     Raises FormatError for a device.
     """

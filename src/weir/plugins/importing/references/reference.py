@@ -48,7 +48,7 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 @dataclass(frozen=True)
 class Description:
-    """The content of a TOML file that describes a collection."""
+    """A TOML file that describes a collection."""
 
     path: Path
     files: tuple[InputFile, ...]
@@ -86,7 +86,7 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import that a TOML description asks for; raises FormatError, UnknownName for an unknown entry."""
+    """Return the import of a TOML description; raises FormatError, UnknownName for an unknown entry."""
     description = _read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
@@ -166,7 +166,7 @@ def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Mater
 
 
 def birco(pickle: Path, to: Path) -> None:
-    """Write a pickle of BIRCO's as a collection into `to`; raises BadValue or FormatError for another file."""
+    """Write a pickle of BIRCO as a collection into `to`; raises BadValue or FormatError for another file."""
     import_request(request_for(pickle, as_kind="birco", choices=Choices(strict=True)), to)
 
 
@@ -174,8 +174,7 @@ def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
     """Return a file, or the files of a TOML description, imported once as a collection.
 
     A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
-    an
-    unreadable file or an open question, DownloadError if importing is forbidden.
+    an unreadable file or an open question, DownloadError if importing is forbidden.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
