@@ -121,7 +121,7 @@ class RepeatedNameError(Exception):
 
 
 def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
-    """Return a record; raises RepeatedNameError."""
+    """Return a record of (name, value) pairs; raises RepeatedNameError for a repeated name."""
     fields = Cells(pairs)
     if len(fields) < len(pairs):
         raise RepeatedNameError(first_repeated(name for name, _ in pairs))

@@ -67,13 +67,14 @@ class SampledMean:
 
 
 def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
-    """Return the share above / slope with Fieller's 95% interval, both cut to 0..1.
+    """Return the ratio `above` / `slope`, a corrected share, with Fieller's interval, both cut to 0..1.
 
+    above: the model's share of positives + specificity - 1.
     slope: the model's sensitivity + specificity - 1.
     errors: variance of `above`, covariance, variance of `slope`.
     times: number of standard errors to either side.
 
-    Raises BadValue if the slope is not separable from 0, and if no share from 0 to 1 is within the interval.
+    Raises BadValue if the slope is not separable from 0, and if the interval is outside 0..1.
     """
     # Source: Fieller 1954. The interval holds each share s for which above - s * slope is within `times` its error of
     # 0, so it keeps its coverage for a small slope too.

@@ -158,8 +158,8 @@ def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreT
     path: the file, named in messages.
     seen: cases of earlier looks, [] at the first.
 
-    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1 or without a
-    direction.
+    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1, without a
+    direction, or that a single query fails.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:

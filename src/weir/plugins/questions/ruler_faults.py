@@ -57,7 +57,7 @@ FIRST_EXCESS = 0.2
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault for a system whose first documents are relevant as no other system's are, as if chosen by it."""
+    """Yield a fault if the relevant documents seem to be taken from one system's first documents."""
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
     ranks = {name: np.sort(joined.rank[joined.grade > 0]) for name, joined in joins.items()}

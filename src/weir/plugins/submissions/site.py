@@ -5,9 +5,8 @@
     systems/, datasets/   a page for each.
     api/                  the same numbers as JSON.
 
-Ranks come from verdicts, never from averages over the results that are there: a system is above another if it
-is better across the collections that both have, as in `weir compare` and `weir report`; a rank is the range
-that this leaves.
+A system ranks above another if it is better across the collections that both have, as in `weir compare`; its rank
+is the range that these verdicts leave.
 """
 
 from __future__ import annotations
