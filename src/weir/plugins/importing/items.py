@@ -106,6 +106,8 @@ class Ranking:
     """True if the order of `docs` is the ranking, whatever the scores; else scores are."""
     ranks: tuple[float, ...] = ()
     """One for each document, or ()."""
+    unused: int = 0
+    """Number of scores in the file that are not used, as other documents have none."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ def ranking_item(
     """Return a ranking in the order of `docs`; scores are dropped unless every document has one."""
     numbers = tuple(score for score in scores if score is not None)
     whole = numbers if len(numbers) == len(docs) else ()
-    return Ranking(query, tuple(docs), where, whole, run, ranks=ranks)
+    return Ranking(query, tuple(docs), where, whole, run, ranks=ranks, unused=len(numbers) - len(whole))
 
 
 @dataclass(frozen=True)

@@ -816,6 +816,8 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
     rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
     for item in file.items:
         if isinstance(item, Ranking):
+            if item.unused:
+                file.counts.cells_left["scores in rankings of which documents have none"] += item.unused
             try:
                 names = [docs.of(doc) for doc in item.docs]
                 rankings.setdefault(item.run or file.stem, []).append((item, queries.of(item.query), names))

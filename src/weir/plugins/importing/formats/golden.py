@@ -776,7 +776,9 @@ def _returned(layout: _Layout, rows: list[TableRow], by: str = "") -> Iterator[I
         ranks = (
             tuple(math.nan if place is None else place for place in places) if "rank" in layout.roles else ()
         )
-        yield Ranking(key, docs, ranked[0][1].where, scores, run, ordered=role != "score", ranks=ranks)
+        unused = sum(value is not None for value in numbers) - len(scores)
+        ordered = role != "score"
+        yield Ranking(key, docs, ranked[0][1].where, scores, run, ordered=ordered, ranks=ranks, unused=unused)
 
 
 def _system_columns(layout: _Layout, rows: list[TableRow]) -> list[str]:
