@@ -1,12 +1,12 @@
-"""A version number for each algorithm whose output a result depends on.
+"""Version numbers of algorithms whose output results depend on.
 
-The number is part of the key under which the algorithm's output is stored. It is raised if equal settings now
-give different output, so that older stored output is not reused. `tests/golden/test_algorithms.py` fails if
-the output on fixed input changes and the number does not.
+A number is part of the key under which the algorithm's output is stored, and is raised if equal settings give
+different output, so that older stored output is not reused.
 """
 
 from __future__ import annotations
 
+# tests/golden/test_algorithms.py fails if the output on fixed input changes and the number does not.
 ALGORITHMS = {
     "analysis": 1,
     "bm25f": 1,
@@ -31,5 +31,5 @@ ALGORITHMS = {
 
 
 def algorithm(name: str) -> int:
-    """Return the version number of an algorithm in ALGORITHMS."""
+    """Return the version number of an algorithm in ALGORITHMS; raises KeyError for another."""
     return ALGORITHMS[name]

@@ -1,4 +1,4 @@
-"""Checks of the types of arguments of public functions; errors are one line."""
+"""Check the types of arguments of public functions, with errors of one line."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function with its argument types checked against the annotations.
 
     Integers of any library count as int, numbers as float, and {id: text} or a frame as a Corpus or Queries.
-    The function then raises BadValue, naming parameter, value and expected type, and CallError for unknown or
-    missing arguments. If a value does not fit a class of Weir, the message ends with the class's REMEDY.
+    The function then raises BadValue for a value of another type, and CallError for unknown or missing
+    arguments. The message ends with the REMEDY of a class of Weir that does not fit, if it has one.
     """
 
     @cache
@@ -105,7 +105,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def named_arguments(called: T) -> T:
-    """Return a function or dataclass that raises CallError for an unknown argument."""
+    """Return a function or dataclass that raises CallError for an unknown, surplus or repeated argument."""
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
@@ -201,7 +201,6 @@ class _Parameter:
 
     @cached_property
     def accepted(self) -> set[tuple[type, frozenset[type]]]:
-        """Pairs (type of a list, types of its elements) that passed before and need no further check."""
         return set()
 
     def seen(self, value: object) -> bool:
@@ -289,7 +288,6 @@ def _types(node: ast.expr, module: str) -> Iterable[Words]:
 
 @cache
 def _class(name: str, module: str) -> object:
-    """Return the object of that name in a module, also if it is imported for type checkers only; None if unknown."""
     home = sys.modules[module]
     if hasattr(home, name):
         return cast("object", getattr(home, name))
@@ -350,7 +348,8 @@ def _element_types(arguments: tuple[ast.expr, ...], module: str) -> list[Words]:
 
 
 def shown_value(value: object) -> str:
-    """Return a value for a message: a plain one with its type, any other by its type alone."""
+    """Return a value as text for a message: a plain one with its type, any other or longer one by its type
+    alone."""
     text = repr(value) if isinstance(value, _PLAIN) else ""
     kind = type(value).__name__
     text = text if value is None else f"{text} ({kind})" if text else ""

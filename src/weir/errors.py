@@ -1,7 +1,8 @@
-"""The errors and warnings of Weir.
+"""Errors and warnings of Weir.
 
-WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking, DownloadError,
-ServiceError, PluginError, StoreError, UnusableText, MissingExtra.
+WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking,
+DownloadError, ServiceError, PluginError, StoreError, UnusableText, MissingExtra.
+
 Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
 """
 
@@ -29,7 +30,7 @@ _INSIDE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return text in which characters that move the cursor, colour or reorder a terminal are escaped.
+    r"""Return the text with characters escaped that move the cursor, colour or reorder a terminal.
 
     Escapes are JSON's, such as \u202e for a direction mark (\x1b below \x7f), so that escaped JSON has the
     same meaning.
@@ -43,7 +44,7 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """Return text of several lines, each as `printable`; tabs stay."""
+    """Return text of several lines escaped as by `printable`, except line ends and tabs."""
     return "".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text))
 
 
@@ -60,10 +61,10 @@ _PART = 3  # letters of a name that is suggested for its part
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known names that a mistyped one may mean, nearest first; case does not matter.
+    """Return up to `count` known names that a mistyped one may mean, nearest first; case does not matter.
 
-    A name is near with a similarity of at least NEAR or the same letters in another order; also with one letter
-    replaced in a short name (k2 for k1), and if it is part of the known name.
+    A name is near with a similarity of at least NEAR or the same letters in another order; also with one
+    letter replaced in a short name (k2 for k1), and if it is part of the known name.
     """
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
@@ -195,7 +196,8 @@ class RankingWarning(UserWarning):
 
 
 def user_level() -> int:
-    """Return the `stacklevel` with which a warning of the calling function points at the line that called Weir."""
+    """Return the `stacklevel` that makes a warning of the calling function point at the line that called
+    Weir."""
     level, outermost = 0, 1
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -257,8 +259,8 @@ class MissingExtra(WeirError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, from the folder or wheel from which Weir itself was
-    installed, if any."""
+    """Return the pip command that installs an extra, from the folder or wheel that Weir was installed
+    from, if any."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -277,7 +279,8 @@ def install_command(extra: str) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Return whether an error is a lack of resources or permission rather than a fault of the file."""
+    """Return True if an error is a lack of memory, space, open files or permission, not a fault of the
+    file."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
     scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
@@ -288,6 +291,7 @@ def require(module: str, extra: str = "", package: str = "") -> ModuleType:
 
     extra: Weir's extra that contains it.
     package: the distribution to install, if it is in no extra.
+
     Raises MissingExtra, which names the command that installs it.
     """
     try:

@@ -1,4 +1,4 @@
-"""Packages whose names, listed in the stub `__init__.pyi`, are imported on first use."""
+"""Import the names of a package, listed in its stub `__init__.pyi`, on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     """Return the functions `__getattr__` and `__dir__` of a package.
 
     Its stub exports the names: `from module import name as name`, `from . import module as module`, or `name
-    = other` for an imported `other`. `__getattr__` raises AttributeError for any other name.
+    = other` for an imported `other`. `__getattr__` raises UnknownAttribute, an AttributeError, for any other
+    name.
     """
 
     @cache

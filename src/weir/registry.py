@@ -1,4 +1,4 @@
-"""Registries of names (measures, systems, analyzers, dataset layouts), and how settings are written."""
+"""Register measures, systems, analyzers and other values by name, and write settings as text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a name, and return it; raises BadValue for an existing name, unless `again`."""
+        """Register a value under a name, and return it as stored; raises BadValue for an existing name,
+        unless `again`."""
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = self._prepared(value)
@@ -67,7 +68,11 @@ class Registry(Generic[T]):
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """Return the value of a name; raises UnknownName with the nearest names, BadValue if the name is no text."""
+        """Return the value of a name, imported if needed.
+
+        Raises UnknownName with the nearest names, BadValue if the name is no text, PluginError for a plug-in
+        that cannot be loaded.
+        """
         if not isinstance(name, str):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name in self._known:
@@ -125,7 +130,7 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
 
 @dataclass(frozen=True)
 class Identity:
-    """The name and version of an object that is in no registry, as in tables and in keys of stored results."""
+    """Name and version of an object that is in no registry, for tables and for keys of stored results."""
 
     name: str
     version: str | None = None
@@ -135,12 +140,12 @@ class Identity:
     """The object."""
 
     def describe(self) -> dict[str, object]:
-        """Return name and version, or instead of a missing version an id of this process."""
+        """Return {"name": name, "version": version}, with an id of this process if there is no version."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
-        """Return whether both identify the same object, or the same declared version."""
+        """Return True if both identify the same object, or the same declared version."""
         if self.version is not None or other.version is not None:
             return self.version == other.version
         methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
@@ -150,12 +155,13 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return an object's identity.
 
-        name: by default that of the function, of the checkpoint of a model of transformers or
+        name: by default the name of the function, of the checkpoint of a model of transformers or
             sentence-transformers, or of the object's class.
         version: identifies it for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 
-        Raises BadValue for a name that cannot be printed, and for a version that is no text.
+        Raises BadValue for a lambda without a name, a name that cannot be printed or is too long, and a
+        version that is no text.
         """
         own_name = _own_name(given, adapter) if name is None else name
         if not isinstance(own_name, str) or not own_name.strip() or not own_name.isprintable():
@@ -176,7 +182,7 @@ class Identified(Protocol):
 
 def declared_version(version: str | None) -> dict[str, object]:
     """Return {"version": version}, or without a version an id of this process, so that nothing stored is
-    reused later.
+    reused.
 
     Raises BadValue for a version that is no text.
     """
@@ -202,7 +208,8 @@ def _own_name(given: object, adapter: str) -> str:
 
 
 def session_only(description: object) -> bool:
-    """Return True if a nested description has the entry SESSION, so that results are valid in this process only."""
+    """Return True if a nested description has the entry SESSION: its results are valid in this process
+    only."""
     return next(sessions(description), None) is not None
 
 
@@ -218,10 +225,8 @@ def sessions(description: object) -> Iterator[object]:
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
-    """Return {setting: value} of a configuration's settings that differ from their defaults, in order of declaration.
-
-    leave_out: settings to ignore.
-    """
+    """Return {field: value} of a dataclass's fields that differ from their defaults, in order of
+    declaration."""
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
     return {name: value for name, (value, default) in values.items() if value != default}
 
@@ -234,7 +239,7 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
 
 
 def printed(value: object) -> str:
-    """Return a setting as it is written in a system's name: on one line, with texts in double quotes."""
+    """Return a setting as text for a system's name: on one line, with texts in double quotes."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)

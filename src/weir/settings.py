@@ -1,4 +1,4 @@
-"""Settings from environment variables. No other module reads them."""
+"""Read settings from environment variables, which no other module reads."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def in_environment(variable: str, value: str) -> Iterator[None]:
 def secret(variable: str) -> str | None:
     """Return the key in an environment variable, read anew at each call; None if unset or blank.
 
-    Use it only for sending, never for storing.
+    Only for sending, never for storing.
     """
     return os.environ.get(variable, "").strip() or None
 
@@ -98,7 +98,8 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return the values of environment variables whose names mark secrets, longest first; for masking only."""
+    """Return the values of environment variables with names such as *_KEY or *_TOKEN, longest first, for
+    masking."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
@@ -152,7 +153,7 @@ def hub_endpoint() -> str:
 
 
 def hub_offline() -> bool:
-    """Return whether HF_HUB_OFFLINE forbids requests to the hub."""
+    """Return True if HF_HUB_OFFLINE forbids requests to the Hugging Face hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
@@ -163,7 +164,7 @@ def gpus_hidden() -> bool:
 
 
 def available_cores() -> int:
-    """Return the number of cores this process may run on."""
+    """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -215,8 +216,7 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if about `count` bytes exceed the memory limit; less than LEAST_MEMORY_BYTES always
-    passes.
+    """Raise BadValue if about `count` bytes exceed the memory limit; less than a megabyte always passes.
 
     remedy: a clause on how to need less.
     """

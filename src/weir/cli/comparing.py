@@ -128,11 +128,10 @@ def why_command(results: tuple[str, ...], given: Given, form: str | None) -> int
     Lists the settings that can be the reason why two numbers differ, in the order of their likely effect.
     RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published
     model that its system should reproduce, or with the named one; or judgments and two run files; or, with
-    --collection, two systems, of which at least one is an index of Elasticsearch, OpenSearch or Solr, which
-    is asked for its analyzers and terms, its scores, and other searches; the other may be bm25(...). The gap
-    is the second minus the first. Results are scored again by other rules if possible: tie rule,
-    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance
-    level and gains. Nothing is downloaded.
+    --collection, two systems: an index of Elasticsearch, OpenSearch or Solr, which is asked for its
+    analyzers, terms and scores, and bm25(...) or another such index. The gap is the second minus the first.
+    Results are scored again by other rules if possible: tie rule, self-matches, unanswered queries, depth,
+    and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """
     return present(api.comparisons.why(*results, **given), form)
 
@@ -174,16 +173,19 @@ def gate_command(
 ) -> int:
     """Fail on a regression.
 
-    A candidate fails if it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a run
-    file, a folder of run files (paired by name), a results folder (or one result in it), or a baseline that
-    --save wrote; QRELS, the judgments, come first if there is a run file. The exit code is 0 for pass: the
-    one-sided lower bound of candidate minus baseline is at least minus the allowed drop, for every measure and
-    dataset, so that a larger drop passes at most 1 time in 20; if all of 5 or more queries changed alike, there
-    is no bound, and that change decides. It is 1 for fail: a mean dropped by more, and that it dropped is
-    certain, corrected for all that is gated together, so that if nothing dropped at most 1 gate in 20 fails. It
-    is 3 if the queries are too few to tell, with the number that would do; 2 for bad input. --by gates groups of
-    queries too: a group can fail the gate, and need not pass it. Sides of different judgments are refused. The
-    queries that lost most are named.
+    A candidate fails if it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a
+    run file, a folder of run files (paired by name), a results folder (or one result in it), or a baseline
+    that --save wrote; QRELS, the judgments, come first if there is a run file.
+
+    The exit code is 0 for pass: the one-sided lower bound of candidate minus baseline is at least minus the
+    allowed drop, for every measure and dataset, so that a larger drop passes at most 1 time in 20; if all of
+    5 or more queries changed alike, there is no bound, and that change decides. It is 1 for fail: a mean
+    surely dropped, and by more than is allowed, corrected for all that is gated together, so that if nothing
+    dropped at most 1 gate in 20 fails. It is 3 if the queries are too few to tell, with the number that would
+    do; 2 for bad input.
+
+    --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of different
+    judgments are refused. The queries that lost most are named.
     """
     names, drops = api.comparisons.measures_with_drops(given.pop("measures", ()))
     if save is not None:

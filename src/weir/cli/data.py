@@ -72,7 +72,7 @@ def stats_command(names: tuple[str, ...], given: Given, form: str | None) -> Non
     """Describe collections: sizes, judgments, duplicates, damage.
 
     NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. A
-    collection without documents, queries or judgments is described as far as it goes. Everything is counted
+    collection without documents, queries or judgments is described by its other parts. Everything is counted
     from the files, nothing is quoted.
     """
     alone = [name for name in names if api.results_folder.is_judgments(name)]

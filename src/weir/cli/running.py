@@ -225,11 +225,11 @@ def efficiency_command(folder: Path, given: Given, form: str | None) -> int:
 def verify_command(folder: Path, form: str | None, given: Given, quiet: bool) -> int:
     """Check a results folder.
 
-    Hashes every file again, checks every mean against the values of its queries and every name against what
-    was declared, and scores every ranking again if its collection is on this machine with the same documents,
-    queries and judgments. Prints a line for each result: sound, or what does not match. The folder may be
-    somebody else's. The network is not used and nothing is written. Exit code 1 if something does not match,
-    3 if not all could be checked.
+    Hashes every file again, and checks every mean against the values of its queries and every name against
+    the declared settings. Scores every ranking again if its collection is on this machine with the same
+    documents, queries and judgments. Prints a line for each result: sound, or its mismatches. The folder may
+    be somebody else's. The network is not used and nothing is written. Exit code 1 if something does not
+    match, 3 if not all could be checked.
     """
     with api.progress.Progress(quiet) as progress:
         verdicts = api.results_folder.verify(folder, progress=progress, **given)

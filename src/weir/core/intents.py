@@ -191,7 +191,7 @@ class IntentQrels:
         )
 
     def several(self) -> bool:
-        """Return whether any query has several intents."""
+        """Return True if any query has several intents."""
         return len(self.query) > len(self)
 
 

@@ -202,9 +202,9 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of True entries in `rows` of each query, int64[Q].
+        """Return the number of rows of each query that are marked True, int64[Q].
 
-        query, rows: for each row its query number, and whether it counts.
+        query, rows: query number of each row, True for each row that counts.
         """
         return np.bincount(query[rows], minlength=len(self))
 

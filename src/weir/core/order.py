@@ -97,7 +97,7 @@ def arranged(
 
 
 def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
-    """Return whether rows are sorted by query, then descending score.
+    """Return True if rows are sorted by query, then descending score.
 
     strictly: False if two scores of a query are equal.
     """
@@ -175,9 +175,9 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 
 
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (k, number of rankings of length k that end within a tie), k being the greatest length.
+    """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    length, tied_end: of each ranking, its number of documents and whether its last ones are tied.
+    length, tied_end: number of documents of each ranking, True if its last ones are tied.
 
     (0, 0) if none ends within a tie, or fewer than two, or than half of the nonempty rankings have length k.
     """

@@ -38,7 +38,7 @@ def valid_offsets(ptr: Int64, total: int) -> bool:
 
 
 def is_permutation(order: NDArray[np.integer]) -> bool:
-    """Return whether an array holds each number below its length exactly once."""
+    """Return True if an array holds each number below its length exactly once."""
     n = len(order)
     if not in_range(order, n):
         return False
@@ -48,7 +48,7 @@ def is_permutation(order: NDArray[np.integer]) -> bool:
 
 
 def in_range(values: NDArray[np.integer], count: int) -> bool:
-    """Return whether all numbers are in 0..count - 1."""
+    """Return True if all numbers are in 0..count - 1, also for an empty array."""
     return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
 
 

@@ -593,7 +593,7 @@ def columns(
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Return whether the cells fit side by side in `width` columns without wrapping; True for None."""
+    """Return True if the cells fit side by side in `width` columns without wrapping; also for None."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 

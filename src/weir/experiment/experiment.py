@@ -415,13 +415,14 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Make all that is missing of the grid, and return its results, a system on a dataset each, in order.
+        """Compute all missing results of the grid, and return one result per dataset and system, in order.
 
         share: begin with these results, then help with the others; results that another process is still
             making are left out.
         on: see `execute`.
 
-        Raises the WeirErrors of datasets, systems and searches, StoreError if the folder cannot be written.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError
+        if the folder cannot be written.
         """
         if is_address(at):
             raise BadValue(

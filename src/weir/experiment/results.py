@@ -761,7 +761,10 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection from the given places, else as `cell_collection`."""
+    """Return a result's collection from the given places, else as `cell_collection`; None if that finds none.
+
+    places: {collection: name, path or Dataset}.
+    """
     place = places.get(cell.collection)
     if place is None:
         return cell_collection(cell, fetch)

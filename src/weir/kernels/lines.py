@@ -311,10 +311,11 @@ def scan_lines(
 ) -> tuple[int, int, int, int, int, bool]:
     """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
 
-    Returns (rows, segments, scores left to the general parser, TREC lines with another end than the row
-    before, offset of the first bad line or -1, True if a quoted cell needs the general parser).
-
     edge: int64[2 * cells + 1], scratch, zero at first.
+
+    Returns (rows, segments, scores left to the general parser, TREC lines that end unlike the row before,
+    first bad line or -1, quoted). The bad line is an offset; `quoted` is True if a quoted cell needs the
+    general parser.
     """
     # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
     start, length, hashes, score, segment, slow = (

@@ -386,7 +386,7 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return a sentence naming the measures of which less is better; [] if there are none."""
+    """Return a sentence that names the measures for which less is better; [] if there are none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 

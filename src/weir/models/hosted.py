@@ -351,6 +351,8 @@ def service_probe(
     entry: name of the vectors in the file.
     checked: returns that entry as vectors, or raises an error.
     answer: asks the service.
+
+    Raises StoreError if the stored response is damaged.
     """
 
     def stored_probe() -> ServiceProbe | None:

@@ -111,7 +111,7 @@ def openvino_engine(
     segments: batches distinguish the two texts of a pair.
 
     A static int8 graph is made once and kept in Weir's home. Raises BadValue for another device and an
-    unsupported checkpoint.
+    unsupported checkpoint, StoreError for a graph that OpenVINO cannot compile.
     """
     if place.kind != "cpu":
         raise BadValue(f"the engine 'openvino' runs on cpu here, not on {place.device}")

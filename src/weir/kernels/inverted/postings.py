@@ -388,7 +388,7 @@ def append_lists(
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Write a block's posting lists, with impacts, after those of earlier blocks.
+    """Write a block's posting lists, with impacts, after the lists of earlier blocks.
 
     Returns the start of the next block in `doc`.
     """
