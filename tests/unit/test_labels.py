@@ -90,6 +90,14 @@ def test_several_raters_of_one_file_are_told_apart(tmp_path):
         "human": {"a": 1, "b": 0},
         "gpt": {"a": 0},
     }
+    beside = table(tmp_path / "beside.tsv", ("qid", "docid", "human", "llm_label", "seconds", "note"),
+                   [("q", "a", 1, 0, 3, "x"), ("q", "b", 0, 1, 2, "y")])  # fmt: skip
+    with pytest.warns(LossWarning, match="not read: 2 columns, seconds, note"):
+        raters = read_raters(beside)
+    assert {name: one.to_dict()["q"] for name, one in raters.items()} == {
+        "human": {"a": 1, "b": 0},
+        "llm_label": {"a": 0, "b": 1},
+    }
     mixed = table(tmp_path / "mixed.tsv", ("query-id", "corpus-id", "score", "origin"),
                   [("q", "a", 1, "human"), ("q", "a", 0, "llm:small"), ("q", "b", 1, "llm:small")])  # fmt: skip
     with pytest.raises(FormatError, match="line 3: found label 0 for a pair that line 2 gives label 1"):

@@ -65,25 +65,24 @@ class LabelTable:
     words: Mapping[str, float]
     """Grades of labels that are no numbers."""
 
-    def raters(self) -> tuple[list[str], list[str]]:
+    def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
         """Return (columns that hold labels, other columns that may hold labels).
 
-        The first have usual names for labels or, if no column has, mostly readable values.
+        The first have usual names for labels or, if fewer than `least` columns have, also mostly readable values.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
-        usual = [self.names[at] for at in others if is_label(self.names[at]) is True]
-        if usual:
-            return usual, []
-        readable: list[str] = []
+        found = [self.names[at] for at in others if is_label(self.names[at]) is True]
+        if len(found) >= least:
+            return found, []
         left_out: list[str] = []
         for at in others:
             values = {_folded(row[at]) for row in self.rows} - MISSING
             if values and is_label(self.names[at]) is None:
                 odd = [self._number(value) for value in values].count(None)
                 fits = len(values) <= _MOST_VALUES and 2 * odd < len(values)
-                (readable if fits else left_out).append(self.names[at])
-        return readable, left_out
+                (found if fits else left_out).append(self.names[at])
+        return sorted(found, key=self.names.index), left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
         """Return the labels in a column, by default the only one with labels; empty cells are skipped.
@@ -348,7 +347,7 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
         parts = table.by_origin()
         if len(parts) > 1:
             return {name or "of no named origin": labels for name, labels in parts.items()}
-        raters, others = table.raters()
+        raters, others = table.raters(least=2)
         if len(raters) > 1:
             _say_left_out(file, others)
             table.say_unread([*raters, *others])
