@@ -368,8 +368,8 @@ def reproduce(
     model: compare the only system with this published model, such as "baseline bm25s".
     tolerance: number of decimals to compare, if more are printed.
     nearest: add the published scores of other systems that are nearest.
-    systems: only these systems; by default all.
-    datasets: only these datasets; by default all. A group means its members.
+    systems: only these systems, by default all.
+    datasets: only these datasets, by default all. A group means its members.
 
     Raises UnknownName for an unknown model, system or dataset, BadValue for a model and several systems,
     FormatError for a folder without results.

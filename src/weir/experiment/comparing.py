@@ -635,7 +635,7 @@ def gate_cases(
 ) -> tuple[GateCases, list[Note]]:
     """Return (tables to gate, notes), a table for each measure, dataset and group of queries.
 
-    sides: baseline and candidate; systems are paired by name, or directly if each side has one.
+    sides: baseline and candidate. Systems are paired by name, or directly if each side has one.
     by: "prefix:_", "stem:-", a file of groups, a column of the collection, or {query: label}.
     common: compare only queries that both sides have with the same judgments.
     collections: {dataset: collection}, "" for any other dataset; for columns and for texts of queries.

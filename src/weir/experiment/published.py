@@ -159,9 +159,9 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure; () if there are none.
+    """Return the published scores of a collection, model and measure, () without any.
 
-    dataset: a name or reference, also of a copy or with a split; or the path of a collection, which is known
+    dataset: a name or reference, also of a copy or with a split, or the path of a collection, which is known
         by its judgments. None for all.
     model: a whole name, or words that only one model has. None for all.
     measure: a name. None for all.

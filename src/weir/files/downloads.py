@@ -222,7 +222,7 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file from the first address that provides it; an existing file with the right checksum stays.
+    """Fetch a file from the first address that provides it, unless a file with the right checksum exists.
 
     checksum: expected hash, in a form of `checksum_of`; None keeps any existing file. A file with another
         checksum is removed.

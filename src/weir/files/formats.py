@@ -830,7 +830,7 @@ def decimal_points(
     """Yield records with decimal commas in columns of numbers replaced by points.
 
     columns: positions of the numbers.
-    separator: the mark between cells; a point is decimal but between semicolons, where it may group
+    separator: the mark between cells. A point is decimal but between semicolons, where it may group
         thousands.
     remedy: the end of each message.
 

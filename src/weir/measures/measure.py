@@ -380,13 +380,13 @@ def judged_by_default(measures: Iterable[str]) -> list[str]:
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return a sentence naming the measures without a better direction; [] if all have one."""
+    """Return [sentence that names the measures without a better direction], [] if all have one."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return a sentence that names the measures for which less is better; [] if there are none."""
+    """Return [sentence that names the measures for which less is better], [] if there are none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 

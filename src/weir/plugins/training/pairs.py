@@ -64,7 +64,7 @@ class TrainingPairs:
         )
 
     def content_hash(self) -> str:
-        """Return a hash of all texts, documents and margins."""
+        """Return 32 hex digits, a hash of all texts, documents and margins."""
         whole = hashlib.blake2b(digest_size=16)
         for text in (*self.queries, *self.positives):
             whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
