@@ -402,3 +402,30 @@ def test_scores_that_a_ranking_does_not_use_are_counted(scores, shape, tmp_path)
     if len(numbers) < len(ids) and shape != "spread":
         unused = "scores in rankings of which documents have none"
         assert report.files[0]["left_out"].get(unused, 0) == len(numbers)
+
+
+@pytest.mark.parametrize("found", [[], ["a"], [{"id": "a", "score": 0.5}]])
+@pytest.mark.parametrize(
+    ("error", "failed"),
+    [
+        ("timeout", True),
+        ({"code": 500}, True),
+        (True, True),
+        (None, False),
+        ("", False),
+        (False, False),
+        ("none", False),
+        (0, False),
+        (0.25, False),
+    ],
+)
+def test_a_search_that_failed_is_no_empty_ranking(found, error, failed, tmp_path):
+    rows = [
+        {"query": "red shoes", "results": found, "Error": error},
+        {"query": "wool socks", "results": ["b"]},
+    ]
+    rows[1]["results"] = [{"id": "b", "score": 0.5}] if found and found != ["a"] else ["b"]
+    report = imported(tmp_path, "r.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    [run] = written(tmp_path / "out")[2].values()
+    assert len(run) == 2 - failed
+    assert ("the search failed" in str(report.files[0]["refused_rows"])) == failed

@@ -46,6 +46,8 @@ class FieldNames:
     unanswerable: Mapping[str, frozenset[str]]
     totals: frozenset[str]
     """Names of a last row that sums up the others."""
+    failed: frozenset[str]
+    """Names of fields that say why a search failed."""
 
     def every(self, *roles: str) -> frozenset[str]:
         """Return all names of these roles, such as "query" and "doc"; by default of every role."""
@@ -82,6 +84,7 @@ def field_names() -> FieldNames:
         folded(table["containers"]["inner"]),
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
         folded(table["totals"]["names"]),
+        folded(table["failed"]["names"]),
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 
 from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
-from weir.files.column_names import of_role, usual
+from weir.files.column_names import field_names, fold, of_role, usual
+from weir.files.formats import MISSING
 from weir.plugins.importing.cells import (
     Cells,
     grade_word,
+    has_value,
     identifier,
     is_grade,
     is_identifier,
@@ -277,6 +279,20 @@ class Member:
         """Yield the document if it has a text."""
         if self.key.text:
             yield Document(self.key, where, self.title, self.metadata)
+
+
+def failure_of(fields: Mapping[str, Any]) -> str:
+    """Return what a record of a search says of its failure, "" if it says nothing."""
+    for name, value in fields.items():
+        if (
+            fold(name) in field_names().failed
+            and has_value(value)
+            and (value is True or number(value) is None)
+        ):
+            said = " ".join(str(value).split())
+            if said.casefold() not in MISSING | {"false", "no", "ok"}:
+                return f"the search failed ('{name}': {said[:60]})"
+    return ""
 
 
 def names_document(one: object) -> bool:

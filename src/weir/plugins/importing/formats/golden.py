@@ -55,6 +55,7 @@ from weir.plugins.importing.items import (
     Ranking,
     Refused,
     Used,
+    failure_of,
     member_of,
     places_of,
     ranking_item,
@@ -561,6 +562,8 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
 def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
     name = layout.roles["retrieved"]
     members = layout.documents(row, "retrieved")
+    if failure := failure_of(row.fields):
+        raise ValueError(failure)
     if not isinstance(members, list):
         raise ValueError(f"no list in '{name}'")
     docs = [member_of(one, layout.chosen) for one in members]

@@ -33,6 +33,7 @@ from weir.plugins.importing.items import (
     LeftOut,
     Refused,
     Used,
+    failure_of,
     member_of,
     names_document,
     objects,
@@ -121,6 +122,9 @@ def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
         key = one.key()
         if key == ItemKey():
             yield Refused(one.where, "no identifier and no text of the query")
+            continue
+        if failure := failure_of(one.fields):
+            yield Refused(one.where, failure)
             continue
         answers = one.fields.get(_ANSWERS)
         yield FoundQuery(key, one.where, {_ANSWERS: answers} if isinstance(answers, list) and answers else {})
