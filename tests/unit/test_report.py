@@ -805,6 +805,13 @@ def test_tables_in_csv_hold_unrounded_numbers_one_table_in_a_file(made, results,
     assert {str(mean) for mean in stored if not math.isnan(mean)} <= set(cells)
 
 
+@pytest.mark.parametrize(("ending", "width"), [("jpg", "page"), ("svg", "wide")])
+def test_a_figure_of_another_ending_or_width_is_refused_before_any_is_written(made, tmp_path, ending, width):
+    with pytest.raises(weir.errors.UnknownName, match="of a figure"):
+        made.save_figures(tmp_path / "figures", ["svg", ending], width)
+    assert not (tmp_path / "figures").exists()
+
+
 @pytest.mark.parametrize(("width", "inches"), [("page", 7.0), ("column", 320 / 96)])
 def test_figures_are_as_wide_as_the_page_says(made, tmp_path, width, inches):
     pytest.importorskip("vl_convert", reason="needs the package vl-convert-python")

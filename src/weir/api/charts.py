@@ -123,12 +123,9 @@ class Figure:
         width, MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file
         cannot be written.
         """
-        if width not in WIDTHS_PX:
-            raise UnknownName("width of a figure", width, WIDTHS_PX)
         whole = path_of(path)
-        if whole.suffix not in (".svg", ".png", ".pdf"):
-            raise UnknownName("ending of a figure", whole.suffix, {".svg", ".png", ".pdf"})
-        parts = [sheet for chart in self.charts for sheet in sheets(chart, WIDTHS_PX[width])]
+        px = figure_px(width, [whole.suffix[1:]])
+        parts = [sheet for chart in self.charts for sheet in sheets(chart, px)]
         names = [whole] if len(parts) == 1 else [
             whole.with_name(f"{'-'.join([whole.stem, str(n), *_WORD.findall(part.title.lower())])}{whole.suffix}")
             for n, part in enumerate(parts, 1)
@@ -143,10 +140,21 @@ PNG_DPI = 288
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
+def figure_px(width: str, endings: Iterable[str]) -> int:
+    """Return the width of a figure in pixels. Raises UnknownName for a width other than "page" and "column", and
+    for an ending other than svg, png and pdf."""
+    if width not in WIDTHS_PX:
+        raise UnknownName("width of a figure", width, WIDTHS_PX)
+    for ending in endings:
+        if ending not in ("svg", "png", "pdf"):
+            raise UnknownName("ending of a figure", ending, {"svg", "png", "pdf"})
+    return WIDTHS_PX[width]
+
+
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
     """Write a chart as .svg or .pdf, by the ending of the path, else as PNG.
 
-    width: "page" or "column".
+    width: "page" or "column", as `figure_px` has checked.
 
     Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError if the file cannot be written.
     """

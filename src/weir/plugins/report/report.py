@@ -10,13 +10,13 @@ from itertools import product
 from pathlib import Path
 
 from weir.api.benchmark import Benchmark
-from weir.api.charts import NOTEBOOK_CSS, notebook_chart, write_figure
+from weir.api.charts import NOTEBOOK_CSS, figure_px, notebook_chart, write_figure
 from weir.api.result_set import ResultSet
 from weir.api.rows import ROWS
 from weir.argument_types import checked
 from weir.audit import Audit, audited_all
 from weir.core import frames
-from weir.core.charts import WIDTHS_PX, Chart, sheets
+from weir.core.charts import Chart, sheets
 from weir.core.rounding import score
 from weir.core.scores import Note
 from weir.core.tables import (
@@ -159,16 +159,16 @@ class Report:
 
         width: "page" or "column".
 
-        Raises UnknownName for another ending, KeyError for another width, MissingExtra for png or pdf without
-        vl-convert-python.
+        Raises UnknownName for another ending or width, MissingExtra for png or pdf without vl-convert-python.
         """
-        paths, place = [], path_of(folder)
+        wanted = list(endings)
+        px, paths, place = figure_px(width, wanted), [], path_of(folder)
         make_folder(place)
         for section in self.sections:
             for number, chart in enumerate(section.charts):
                 words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:50]
-                parts = sheets(chart, WIDTHS_PX[width])
-                for part, ending in product(range(len(parts)), endings):
+                parts = sheets(chart, px)
+                for part, ending in product(range(len(parts)), wanted):
                     name = f"{section.name}-{number + 1}-{words}{f'-{part + 1}' * (len(parts) > 1)}.{ending}"
                     write_figure(parts[part], own_file(place / name), width)
                     paths.append(place / name)
