@@ -239,7 +239,7 @@ def test_a_part_of_a_folder_in_a_format_that_it_may_not_have_is_told(name, tmp_p
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
     (tmp_path / name).write_text("_id,text\nd,one\n")
-    for other in ("README.md", "qrels/notes.md"):
+    for other in ("README.md", "qrels/notes.md", "corpus.jsonl.fields.weir", "corpus.jsonl.weir"):
         (tmp_path / other).write_text("words")
     with pytest.warns(LossWarning) as said:
         weir.load(tmp_path)

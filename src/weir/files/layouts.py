@@ -298,7 +298,9 @@ def _of_other_formats(layout: CollectionLayout) -> list[Path]:
     with suppress(OSError):
         splits = [path for path in (root / "qrels").iterdir() if path.name[:1] != "."]
         found += [path for path in splits if Path(path.name.removesuffix(".gz")).suffix not in _QRELS_ENDINGS]
-    tables = (path for path in found if _TABLES & {suffix.lower() for suffix in path.suffixes})
+    # A store that was made of documents ends in .weir.
+    endings = ({suffix.lower() for suffix in path.suffixes} for path in found)
+    tables = (path for path, of in zip(found, endings, strict=True) if _TABLES & of and ".weir" not in of)
     return sorted(path for path in tables if path.is_file())
 
 
