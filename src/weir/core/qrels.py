@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -320,8 +322,9 @@ def grade_of(value: object, where: str) -> float:
     """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
-    elif isinstance(value, (float, np.floating)) and math.isfinite(value):
-        grade = int(value) if float(value).is_integer() else float(value)
+    elif isinstance(value, (Real, Decimal)) and math.isfinite(value):
+        number = float(value)
+        grade = int(number) if number.is_integer() else number
     else:
         raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number")
     if abs(grade) > LARGEST:

@@ -38,6 +38,7 @@ from weir.files.text_files import DAMAGE, damaged, decoded, open_bytes, read_byt
 from weir.plugins.importing.cells import (
     Cells,
     RepeatedNameError,
+    SingleFloat,
     Spelled,
     grade_value,
     has_value,
@@ -877,6 +878,9 @@ def _arrow_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...
             for name in (one.name for one in batch.schema if _NOT_JSON.search(str(one.type))):
                 for row in rows:
                     row[name] = _as_cells(row[name], arrow=True)
+            for name in (one.name for one in batch.schema if str(one.type) in ("float", "halffloat")):
+                for row in rows:
+                    row[name] = None if row[name] is None else SingleFloat(row[name])
             yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
             count += len(rows)
         if not count:
