@@ -234,8 +234,10 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return (low, high) of the mean of `values`, float64[n], by `mean_bounds`, ignoring NaN; NaN for too
-    few."""
+    """Return (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
+
+    generator, level, resamples, unit: see `mean_bounds`.
+    """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
