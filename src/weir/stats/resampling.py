@@ -537,7 +537,8 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) bound of the mean by Student's t; `means` and `errors` are not used."""
+    """Return (lower, upper) bound of the mean of two or more values by Student's t; `means` and `errors` are not
+    used."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
