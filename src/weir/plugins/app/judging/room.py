@@ -60,8 +60,7 @@ class Answer:
 
     kind: Kind
     grade: float | None = None
-    """Of a comparison 1 for the left side, -1 for the right one, 0 for neither; None for an answer without one, such as a
-    skip."""
+    """Of a comparison 1 for the left side, -1 for the right one, 0 for neither; None if the kind has no grade."""
     text: str = ""
     seconds: float | None = None
     """Time as the page measured it."""
