@@ -43,7 +43,7 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return origins from a name for each judgment, "" for no origin."""
+        """Return the origins of judgments from a name for each; "", no origin, is a name like the others."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
