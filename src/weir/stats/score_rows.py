@@ -294,6 +294,11 @@ NOTHING_JUDGED = Note(
 )
 
 
+def without_relevant(queries: int, judged: int) -> str:
+    """Return a sentence on judged queries that score 0 for want of a relevant document."""
+    return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
+
+
 def noted(
     scores: Scores,
     judged: Judged,
@@ -328,14 +333,9 @@ def noted(
                 "a document with the identifier of the query counts like any other; BEIR leaves it out",
             )
         )
-    empty = int(np.count_nonzero(judged.above_zero() == 0))
-    if empty and "empty=left-out" not in scores.conventions:
-        remarks.append(
-            Note(
-                f"{empty:,} of {len(judged):,} judged queries have no relevant document and score 0",
-                "`empty='left-out'` leaves them out",
-            )
-        )
+    if judged.without_relevant and "empty=left-out" not in scores.conventions:
+        said = without_relevant(judged.without_relevant, len(judged))
+        remarks.append(Note(said, "`empty='left-out'` leaves them out"))
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))
