@@ -15,7 +15,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.origin import other_algorithms
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, grades_that_differ
 from weir.core.rounding import between, count, counted, one_or_more, percent, score
 from weir.core.scores import (
     GROUP_NOTES,
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
 
 
-_EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
 _MANY_TIED = 0.1  # share of tied documents that is noted even if no printed mean depends on their order
-_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
 """Judged@10 from which there is no note."""
 FEW_JUDGED, MANY_TIMES = 0.01, 10
@@ -241,15 +239,8 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
     """Return a note if the judgments look like a run's scores, else []."""
-    if not qrels.fractional:
-        return []
-    query = qrels.query_of_row()
-    order = np.lexsort((qrels.grade, query))
-    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
-    if len(query) < _FEW_GRADES * max(len(qrels), 1) or same.mean() > _EQUAL_SCORES:
-        return []
-    nearly = "nearly " if same.any() else ""
-    return [Note(f"{nearly}all grades of each query differ, as scores do; judgments come first, then runs")]
+    differ = grades_that_differ(qrels)
+    return [Note(f"{differ}, as scores do; judgments come first, then runs")] * bool(differ)
 
 
 def scored(
