@@ -177,6 +177,11 @@ class Judged:
         """Return the number of documents of each query with a grade above 0, int64[Q]."""
         return self._count(self.ideal > 0)
 
+    @property
+    def without_relevant(self) -> int:
+        """Number of queries without a grade above 0."""
+        return int(np.count_nonzero(self.above_zero() == 0))
+
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
         """Return True for each row whose document has a grade above 0 and rank `k` or better, bool[n];
         None for any rank."""

@@ -60,6 +60,7 @@ from weir.stats.score_rows import (
     shallow_notes,
     unanswered_note,
     wide_tie_notes,
+    without_relevant,
 )
 from weir.systems.expression import parse_system, single_names
 from weir.systems.protocol import DEPTH
@@ -1064,8 +1065,10 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
 def _said_of(cell: ResultCell) -> list[Note]:
     with as_weir_writes_it(cell.folder):
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
+        empty = int(cell.scored[-1][1].facts.get("without_relevant", 0)) if cell.rows else 0
     other = not_as_published(cell)
-    return list(dict.fromkeys([*[Note(other)] * bool(other), *warned]))
+    said = [other] * bool(other) + [without_relevant(empty, cell.rows[0].queries)] * bool(empty)
+    return list(dict.fromkeys([*map(Note, said), *warned]))
 
 
 def not_as_published(cell: ResultCell) -> str:
