@@ -76,8 +76,22 @@ def test_every_subset_of_a_result_of_mteb_is_a_collection_and_a_guessed_model_is
     assert {s.note for s in found} == {"mteb 2; no model_meta.json: the model is the folder's name"}
     with pytest.raises(weir.errors.BadValue, match="there is MIRACLRetrieval#de:dev, MIRACLRetrieval#ar:dev"):
         weir.results_beside(folder, file)
+    assert main(["eval", str(file), str(file)]) == 2
+    assert "found means of MTEB, without rankings; " in capsys.readouterr().err
     assert main(["data", "import", str(file), "-o", str(tmp_path / "new")]) == 2
     assert "weir results RESULTS --published FILE" in capsys.readouterr().err
+
+
+def test_a_collection_is_named_as_the_task_that_its_refusal_tells(tmp_path):
+    data = write_collection(tmp_path / "store")
+    weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / "results")
+    task = tmp_path / "SliceRetrieval.json"
+    task.write_text(json.dumps({"scores": {"test": [{"hf_subset": "default", "ndcg_at_10": 0.5}]}}))
+    with pytest.raises(weir.errors.BadValue, match=r'name = "SliceRetrieval" in collection\.toml'):
+        weir.results_beside(tmp_path / "results", task)
+    (data / "collection.toml").write_text('name = "SliceRetrieval"\n')
+    weir.benchmark(data, "bm25", "nDCG@10", out=tmp_path / "named")
+    assert [one.value for one in weir.results_beside(tmp_path / "named", task) if one.source] == [0.5]
 
 
 def test_results_of_mteb_before_its_scores_had_a_field_are_read(folder, tmp_path_factory):

@@ -17,6 +17,7 @@ from weir.cli.main import main
 from weir.core.dangling import dangling
 from weir.core.strings import Ids
 from weir.core.subject import Subject
+from weir.errors import BadValue
 from weir.plugins.labels.api import relabel
 
 CAUSES = [
@@ -146,3 +147,33 @@ def test_an_identifier_that_only_looks_like_a_judged_one_is_found(judged, data):
     for finding in found:
         assert dict(finding.numbers)["documents"] == len(other)
         assert set(finding.examples) <= other
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        ([("x1", "d1")], "no query in common: of 4 in the collection one is 'q1', of 1 judged ones 'x1'"),
+        ([("q1", "x1"), ("q2", "x1")], "no document in common: "),
+        (
+            [("d1", "q1")],
+            "'d1', and all judged ones are its documents: exchange the columns of the judgments",
+        ),
+    ],
+)
+def test_a_grid_refuses_judgments_of_another_collection(tmp_path, capsys, judged, said):
+    data = write_collection(tmp_path / "mine")
+    rows = "".join(f"{query}\t{doc}\t1\n" for query, doc in judged)
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    assert main(["run", "-d", str(data), "-s", "bm25", "-o", str(tmp_path / "results")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
+    with pytest.raises(BadValue, match="in common"):
+        weir.benchmark(data, "bm25")
+
+
+def test_a_grid_with_one_known_pair_says_the_rest_in_a_note(tmp_path, capsys):
+    data = write_collection(tmp_path / "mine")
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nx1\tx1\t1\n")
+    assert main(["run", "-d", str(data), "-s", "bm25", "-o", str(tmp_path / "results")]) == 0
+    assert "1 of 2 judged queries is not among its queries" in capsys.readouterr().err

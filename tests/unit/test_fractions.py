@@ -200,5 +200,11 @@ def test_scores_in_the_place_of_judgments_are_noticed(tmp_path, capsys):
     scores = {f"q{n}": {f"d{k}": 12.5 - k - n / 8 for k in range(6)} for n in range(3)}
     (tmp_path / "run.json").write_text(json.dumps(scores))
     (tmp_path / "qrels.json").write_text(json.dumps({q: {"d1": 1} for q in scores}))
-    assert main(["eval", str(tmp_path / "run.json"), str(tmp_path / "qrels.json"), "-m", "nDCG@10"]) == 0
+    exchanged = ["run.json", "qrels.json"]
+    assert main(["eval", *(str(tmp_path / name) for name in exchanged), "-m", "nDCG@10"]) == 2
+    error = capsys.readouterr().err
+    assert "its scores are grades such as 1, and all grades of each query differ in the judgments" in error
+    with pytest.raises(BadValue, match="judgments come first, then runs"):
+        weir.evaluate(*(tmp_path / name for name in exchanged), "nDCG@10")
+    assert main(["eval", str(tmp_path / "run.json"), str(tmp_path / "run.json"), "-m", "nDCG@10"]) == 0
     assert "all grades of each query differ, as scores do; judgments come first" in capsys.readouterr().err

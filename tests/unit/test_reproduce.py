@@ -104,7 +104,7 @@ def test_one_model_is_compared_with_one_system(tmp_path, capsys):
 def test_a_published_measure_of_other_settings_is_named(tmp_path, capsys):
     cell(tmp_path, "a", {"R": 0.9}, system="bm25(k1=7.0)")
     assert main(["study", "reproduce", str(tmp_path)]) == 0
-    assert "scifact: R is not published; R@100" in capsys.readouterr().out
+    assert "scifact: R is not among the published scores that Weir has; R@100" in capsys.readouterr().out
 
 
 def test_a_collection_of_another_size_is_not_the_published_one(tmp_path, capsys):

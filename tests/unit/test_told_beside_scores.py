@@ -289,6 +289,19 @@ def test_judged_queries_without_a_relevant_document_are_counted(tmp_path, capsys
     assert note not in capsys.readouterr().err
 
 
+def test_results_count_judged_queries_without_a_relevant_document(tmp_path, capsys):
+    data = write_collection(tmp_path / "mine")
+    judged = data / "qrels" / "test.tsv"
+    judged.write_text("query-id\tcorpus-id\tscore\nq1\td1\t-1\nq2\td2\t0\n")
+    note = "2 of 2 judged queries have no relevant document and score 0"
+    results = tmp_path / "results"
+    assert note in said(capsys, "run", "-d", data, "-s", "bm25", "-o", results)
+    assert note in said(capsys, "results", results)
+    assert note in [one.text for one in weir.results(results).notes()]
+    said(capsys, "report", results, "-o", tmp_path / "report.html")
+    assert note in (tmp_path / "report.html").read_text()
+
+
 def test_a_run_with_ties_is_told_from_judgments(tmp_path, capsys):
     rows = "".join(f"q1 Q0 d{n} {n} {9.5 - n // 2 * 2 * (n < 3) - n * (n > 2)} x\n" for n in range(20))
     (run,) = written_files(tmp_path, run__trec=rows)

@@ -110,3 +110,16 @@ def test_a_word_for_a_grade_needs_no_scaling_and_rows_as_json_an_import(tmp_path
         read_qrels(words)
     with pytest.raises(FormatError, match="a list of rows is read by: weir data import FILE"):
         read_run(rows)
+
+
+@pytest.mark.parametrize("reader", [read_qrels, read_run])
+def test_files_of_mteb_are_told_from_rankings_and_judgments(tmp_path, reader):
+    means, predictions = written_files(
+        tmp_path,
+        means__json='{"mteb_version": "2", "scores": {"test": [{"ndcg_at_1": NaN}]}}',
+        predictions__json='{"mteb_model_meta": {"model_name": "m"}, "default": {"test": {"q1": {"d1": 0.5}}}}',
+    )
+    with pytest.raises(FormatError, match=r"found means of MTEB, without rankings; .* weir results RESULTS"):
+        reader(means)
+    with pytest.raises(FormatError, match=r"found predictions of MTEB; .* read by: weir data import FILE"):
+        reader(predictions)

@@ -14,6 +14,7 @@ from weir.core.qrels import Qrels
 from weir.core.rounding import counted, part_of
 from weir.core.scores import Note
 from weir.core.strings import Ids
+from weir.errors import BadValue
 
 EXAMPLES = 3
 """Documents that a note names."""
@@ -62,6 +63,26 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
     return Dangling(
         int(pairs.sum()), int((pairs & (qrels.grade > 0)).sum()), tuple(names), _probable_cause(names, docs)
     )
+
+
+def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
+    """Raise BadValue if not one judged query is among `queries`, or not one judged document among `docs`.
+
+    queries, docs: the collection's; None if it has no file of them.
+    """
+    judged_docs = qrels.docs.take(np.unique(qrels.doc))
+    for kind, known, judged, other_kind, other in (
+        ("query", queries, qrels.queries, "documents", docs),
+        ("document", docs, judged_docs, "queries", queries),
+    ):
+        if not known or not len(judged) or (known.codes(judged.strings) >= 0).any():
+            continue
+        exchanged = other is not None and bool((other.codes(judged.strings) >= 0).all())
+        cure = f", and all judged ones are its {other_kind}: exchange the columns of the judgments"
+        raise BadValue(
+            f"{collection}: the collection and its judgments have no {kind} in common: of {len(known):,} in the "
+            f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{cure * exchanged}"
+        )
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:

@@ -67,8 +67,8 @@ class Judged:
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Return the join of a run with judgments; the run's queries without judgments are only counted
-        (`ignored`)."""
+        """Return the join of a run with judgments, with every judged query, also if the run does not answer it; the
+        run's queries without judgments are only counted (`ignored`)."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
@@ -176,6 +176,11 @@ class Judged:
     def above_zero(self) -> Int64:
         """Return the number of documents of each query with a grade above 0, int64[Q]."""
         return self._count(self.ideal > 0)
+
+    @property
+    def without_relevant(self) -> int:
+        """Number of queries without a grade above 0."""
+        return int(np.count_nonzero(self.above_zero() == 0))
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
         """Return True for each row whose document has a grade above 0 and rank `k` or better, bool[n];

@@ -43,7 +43,7 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return origins from a name for each judgment, "" for no origin."""
+        """Return the origins of judgments from a name for each; "", no origin, is a name like the others."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
@@ -313,6 +313,23 @@ class Qrels:
             *(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows]),
             *(origins, self.name, self.beside),
         )
+
+
+_EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
+_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
+
+
+def grades_that_differ(qrels: Qrels) -> str:
+    """Return a statement that fractional grades (nearly) all differ within each query, as scores do; "" if
+    they do not."""
+    if not qrels.fractional:
+        return ""
+    query = qrels.query_of_row()
+    order = np.lexsort((qrels.grade, query))
+    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+    if len(query) < _FEW_GRADES * max(len(qrels), 1) or same.mean() > _EQUAL_SCORES:
+        return ""
+    return f"{'nearly ' if same.any() else ''}all grades of each query differ"
 
 
 def grade_of(value: object, where: str) -> float:

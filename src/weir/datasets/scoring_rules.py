@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
-from weir.core.dangling import dangling_notes, textless_notes
+from weir.core.dangling import dangling_notes, refuse_strangers, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -96,6 +96,14 @@ class ScoringRules:
             ids = dataset.all_queries.ids
             notes += [note for one in flat for note in textless_notes(one, ids, dataset.name)]
         return list(dict.fromkeys(notes))
+
+    def refuse_strangers(self, qrels: Qrels) -> None:
+        """Raise BadValue if not one judged query, or not one judged document, is in the collection."""
+        dataset = self.dataset
+        if dataset is not None:
+            queries = None if dataset.layout.queries is None else dataset.all_queries.ids
+            docs = None if dataset.layout.documents is None else dataset.corpus.ids
+            refuse_strangers(qrels, queries, docs, dataset.name)
 
     def counted(self, qrels: Judgments) -> Judgments:
         """Return the judgments without queries that the collection marks unanswerable."""

@@ -96,6 +96,10 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
         held = dict.fromkeys(f"{one.dataset}:{one.split}" for one in given) or sorted(others)
         there_is = f"; there is {', '.join(held)}" if held else ""
+        tasks = {one.dataset for one in given}
+        if tasks and tasks.isdisjoint(place.dataset for place in known.values()):
+            cure = f'name = "{min(tasks)}" in collection.toml in its folder, then run it again'
+            there_is += f"; a collection is matched with a task by its name: {cure}"
         reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
         raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
     return beside_rows

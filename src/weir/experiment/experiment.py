@@ -19,6 +19,7 @@ from weir.core.scores import Row
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, judged_or_not, load_group, without_documents
 from weir.datasets.names import catalogue_name
+from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import (
     BadValue,
     FormatError,
@@ -254,6 +255,7 @@ class Cell:
             files, figures = {path.name: Checksum.of(path)}, outcome(scores)
             if (cut := self._cut(judged)) is not None:
                 figures["cut"] = cut
+            figures["without_relevant"] = judged.without_relevant
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
@@ -489,6 +491,7 @@ class Experiment:
         distinct: dict[str, Dataset] = {}
         for dataset in loaded:
             dataset.fingerprint  # noqa: B018  reads all parts, so that what is wrong with one is known at once
+            ScoringRules(dataset=dataset).refuse_strangers(dataset.qrels)
             first = distinct.setdefault(dataset.name, dataset)
             if first.layout != dataset.layout:
                 raise BadValue(

@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean and the published score that its system should reproduce."""
+    """A mean, and whether it reproduces the published score, if its system claims one."""
 
     folder: str
     dataset: str
@@ -198,9 +198,8 @@ def _published_alike(measure: str, known: Reported) -> str:
     scores = (s for s in published(known.dataset) if s.split == known.split)
     name = parse_measure(measure).name
     alike = [one for one in dict.fromkeys(s.measure for s in scores) if parse_measure(one).name == name]
-    return f"{measure} is not published; {', '.join(alike)} {one_or_more(len(alike), 'is', 'are')}" * bool(
-        alike
-    )
+    have = f"{', '.join(alike)} {one_or_more(len(alike), 'is', 'are')}"
+    return f"{measure} is not among the published scores that Weir has; {have}" if alike else ""
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:

@@ -62,6 +62,7 @@ from weir.stats.score_rows import (
     shallow_notes,
     unanswered_note,
     wide_tie_notes,
+    without_relevant,
 )
 from weir.systems.expression import parse_system, single_names
 from weir.systems.protocol import DEPTH
@@ -378,7 +379,7 @@ def chosen_cells(
     """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
 
     datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: see `of_systems`.
+    systems: by default all; names, titles, or beginnings of them that fit one alone.
 
     Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
     """
@@ -1117,8 +1118,10 @@ def search_seconds(cells: Iterable[ResultCell]) -> float | None:
 def _said_of(cell: ResultCell) -> list[Note]:
     with as_weir_writes_it(cell.folder):
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
+        empty = int(cell.scored[-1][1].facts.get("without_relevant", 0)) if cell.rows else 0
     other = not_as_published(cell)
-    return list(dict.fromkeys([*[Note(other)] * bool(other), *warned]))
+    said = [other] * bool(other) + [without_relevant(empty, cell.rows[0].queries)] * bool(empty)
+    return list(dict.fromkeys([*map(Note, said), *warned]))
 
 
 def not_as_published(cell: ResultCell) -> str:

@@ -324,7 +324,8 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
 # Checks that judgments and run can belong together.
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
-_GRADES = range(5)  # the scales in use end at 4
+GRADES = range(5)
+"""The grades above and at 0 that scales in use have."""
 _RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
@@ -349,7 +350,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
         run = {q: scores_of_ranking(f"query '{q}'", row) for q, row in run.items()}
     if _is_nested(qrels) and _is_nested(run):
         values = [v for row in run.values() for v in row.values()]
-        if listed and values and all(_whole(type(v)) and v in _GRADES for v in values):
+        if listed and values and all(_whole(type(v)) and v in GRADES for v in values):
             _warn_exchanged("the judgments are lists and the scores of the run look like grades")
         _refuse_other_types("query", qrels, run)
         _refuse_other_types(
@@ -366,7 +367,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
             return
         different = all(len(set(row.values())) == len(row) for row in qrels.values())
         several = len(set(chain.from_iterable(row.values() for row in qrels.values()))) >= _RANK_VALUES
-        if different and several and all(v in _GRADES for v in values):
+        if different and several and all(v in GRADES for v in values):
             _warn_exchanged("the judgments look like scores and the run like grades")
 
 

@@ -355,6 +355,19 @@ _TEST_SET = frozenset({"query", "corpus", "qrel"})
 _EXPECTED = 'an object {"query": {"document": number}}'
 
 
+_IMPORTED = "read by: weir data import FILE -o DIR"
+_FOREIGN = (
+    (("mteb_model_meta",), "predictions of MTEB", f"{_EXPECTED}; these are {_IMPORTED}"),
+    (
+        ("mteb_version", "mteb_dataset_name"),
+        "means of MTEB, without rankings",
+        f"{_EXPECTED}; weir results RESULTS --published FILE lays means beside yours, and MTEB's predictions are "
+        f"{_IMPORTED}",
+    ),
+)
+"""(names of which a file of another tool has one, what it is, what is expected and what reads it)."""
+
+
 def is_birco_set(value: object) -> bool:
     """Return True for a test set of BIRCO: a dict of queries, documents and grades."""
     if not isinstance(value, Mapping) or set(value) != _TEST_SET:
@@ -376,8 +389,25 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     """Return {query: {document: number}} from JSON or a pickle, also from a BIRCO test set.
 
     Lists are documents in rank order for kind "run", relevant documents for "qrels". Raises FormatError for
-    another shape, NaN, infinity and invalid JSON, BadRanking for a repeated name.
+    another shape, files of other tools, NaN, infinity and invalid JSON, BadRanking for a repeated name.
     """
+    try:
+        return _read_nested(path, kind)
+    except FormatError:
+        _refuse_foreign(path)
+        raise
+
+
+def _refuse_foreign(path: Path) -> None:
+    value: Any = None
+    with suppress(WeirError, ValueError, RecursionError):
+        value = None if is_pickle(path) else json.loads(decoded(whole_json(path), path))
+    for names, found, expected in _FOREIGN if isinstance(value, dict) else ():
+        if not value.keys().isdisjoint(names):
+            raise FormatError(path, found, expected) from None
+
+
+def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
     if is_pickle(path):
         rows: Any = read_pickle(path)
         if is_birco_set(rows):
@@ -391,9 +421,7 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
     else:
         rows = _unique_json(path)
         if not isinstance(rows, dict):
-            listed = (
-                "; a list of rows is read by: weir data import FILE -o DIR" if isinstance(rows, list) else ""
-            )
+            listed = f"; a list of rows is {_IMPORTED}" if isinstance(rows, list) else ""
             raise FormatError(path, f"a JSON {type(rows).__name__}", _EXPECTED + listed)
     for query, value in rows.items():
         row = value

@@ -19,12 +19,12 @@ from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, grades_that_differ
 from weir.core.run import Named, Run
 from weir.core.scores import Scores, known_mean
 from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
 from weir.files.formats import head_of, holds_nuggets
-from weir.files.frames import qrels_from
+from weir.files.frames import GRADES, qrels_from
 from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
@@ -342,10 +342,25 @@ def join_run(
             ranked = ranked.by_identifier(queries)
             ranked = ranked.allowed(queries) if restricted else ranked
         judged = joined(ranked_by(ranked, conventions), qrels)
+    if isinstance(qrels, Qrels):
+        _refuse_exchanged(run, qrels)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, run)
     return judged
+
+
+def _refuse_exchanged(run: Path, qrels: Qrels) -> None:
+    # As `refuse_mismatched` of dicts: fractions as judgments, and whole numbers of a scale of grades as scores.
+    differ = grades_that_differ(qrels)
+    if not differ:
+        return
+    scores = np.unique(read_run(run).score)
+    if len(scores) and np.isin(scores, GRADES).all():
+        raise BadValue(
+            f"{run}: its scores are grades such as {scores[-1]:g}, and {differ} in the judgments, as scores do; "
+            "judgments come first, then runs (if that is so, multiply the scores by 10)"
+        )
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:

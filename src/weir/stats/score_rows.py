@@ -15,7 +15,7 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
 from weir.core.origin import other_algorithms
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, grades_that_differ
 from weir.core.rounding import between, count, counted, one_or_more, percent, score
 from weir.core.scores import (
     GROUP_NOTES,
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from weir.stats.calibration import GatedLabels
 
 
-_EQUAL_SCORES = 0.1  # share of a ranking's documents that may tie with the next one
 _MANY_TIED = 0.1  # share of tied documents that is noted even if no printed mean depends on their order
-_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
 """Judged@10 from which there is no note."""
 FEW_JUDGED, MANY_TIMES = 0.01, 10
@@ -241,15 +239,8 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
     """Return a note if the judgments look like a run's scores, else []."""
-    if not qrels.fractional:
-        return []
-    query = qrels.query_of_row()
-    order = np.lexsort((qrels.grade, query))
-    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
-    if len(query) < _FEW_GRADES * max(len(qrels), 1) or same.mean() > _EQUAL_SCORES:
-        return []
-    nearly = "nearly " if same.any() else ""
-    return [Note(f"{nearly}all grades of each query differ, as scores do; judgments come first, then runs")]
+    differ = grades_that_differ(qrels)
+    return [Note(f"{differ}, as scores do; judgments come first, then runs")] * bool(differ)
 
 
 def scored(
@@ -262,7 +253,7 @@ def scored(
     """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
     join: returns the ranking joined with judgments, by conventions.
-    gate: given if a model's labels are among the judgments.
+    gate: calibrates a model's labels among the judgments; without it such scores are marked uncalibrated.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)
@@ -292,6 +283,11 @@ def uncalibrated(qrels: Qrels) -> LabelUse | None:
 NOTHING_JUDGED = Note(
     "no document that was returned is judged; both files may write identifiers otherwise", decisive=True
 )
+
+
+def without_relevant(queries: int, judged: int) -> str:
+    """Return a sentence on judged queries that score 0 for want of a relevant document."""
+    return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
 
 
 def noted(
@@ -328,14 +324,9 @@ def noted(
                 "a document with the identifier of the query counts like any other; BEIR leaves it out",
             )
         )
-    empty = int(np.count_nonzero(judged.above_zero() == 0))
-    if empty and "empty=left-out" not in scores.conventions:
-        remarks.append(
-            Note(
-                f"{empty:,} of {len(judged):,} judged queries have no relevant document and score 0",
-                "`empty='left-out'` leaves them out",
-            )
-        )
+    if judged.without_relevant and "empty=left-out" not in scores.conventions:
+        said = without_relevant(judged.without_relevant, len(judged))
+        remarks.append(Note(said, "`empty='left-out'` leaves them out"))
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))

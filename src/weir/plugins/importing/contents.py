@@ -830,7 +830,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 
 
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the rows of a table as pandas writes it (split, tight, columns, list); else None."""
+    """Return the rows of a table as pandas writes it (split, tight, columns, list), with "index" unless it counts from
+    0; None for other JSON. Raises FormatError for a repeated column and a row of another length in split and tight."""
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
         if (name := first_repeated(map(str, names))) is not None:
