@@ -471,7 +471,8 @@ def why(
             folders = _folder(one), _folder(other)
             if any(folder.is_file() for folder in folders):
                 raise BadValue(
-                    "run files, also one beside a result's folder, need their judgments before them: weir why QRELS RUN RUN"
+                    "run files, also one beside a result's folder, need their judgments before them: weir why QRELS "
+                    "RUN RUN"
                 )
             explanation = explain_cells(*folders, name, judgments)
         case (judged, one, other) if not (published or qrels or _is_cell(judged)):
