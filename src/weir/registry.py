@@ -138,6 +138,8 @@ class Identity:
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
     given: object = field(default=None, compare=False, repr=False)
     """The object."""
+    named: bool = field(default=True, compare=False, repr=False)
+    """False if the name is that of the object's function, checkpoint or class."""
 
     def describe(self) -> dict[str, object]:
         """Return {"name": name, "version": version}, with an id of this process if there is no version."""
@@ -169,7 +171,7 @@ class Identity:
         if len(own_name) > NAME_CHARACTERS:
             raise BadValue(f"a name of {len(own_name)} characters; expected at most {NAME_CHARACTERS}")
         declared_version(version)
-        return Identity(own_name, version, given=given)
+        return Identity(own_name, version, given=given, named=name is not None)
 
 
 @runtime_checkable

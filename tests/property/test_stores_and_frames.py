@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -294,6 +295,7 @@ def test_names_of_files_that_differ_in_capitals_are_told(tmp_path):
     [
         ([7.0, 8.0], ""),
         ([7.0, 2.0**53], "9007199254740992 as '.*' is a float, whose last digits are lost"),
+        ([np.float32(7), np.float32(2**24)], "16777216 as '.*' is a float, whose last digits are lost"),
         ([True, False], "a Boolean as"),
         ([["a", "b"], ["c"]], "a list as"),
         ([2**53 + 1, 18446744073709551615], ""),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,6 +118,22 @@ def test_an_option_means_the_same_in_every_command():
         s: found for s, found in kinds.items() if s != "--json" and len({t for f, t in found if not f}) > 1
     }
     assert types == {}
+
+
+def test_help_refers_to_no_function():
+    found = set()
+    for name in all_commands():
+        command = load_command(name)
+        helps = {
+            "": command.help or "",
+            **{p.opts[-1]: getattr(p, "help", None) or "" for p in command.params},
+        }
+        found |= {
+            (name, option, words)
+            for option, words in helps.items()
+            if re.search(r"(?:^|[.,;:(] ?)see (?:`|\w+_\w)", words, re.I)
+        }
+    assert found == set()
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,26 @@ def test_one_object_may_stand_in_several_systems_of_a_grid(kind, tmp_path):
         assert len(set(asked)) == len(asked)  # each text is encoded once in a grid
 
 
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+@pytest.mark.parametrize("order", [("mine", "fused"), ("fused", "mine")])
+def test_an_object_is_one_stage_whether_or_not_a_benchmark_names_it(order, tmp_path):
+    folder, counts = str(write_collection(tmp_path / "brooklet")), []
+    for named in (False, True):
+        given = Lengths()
+        systems = {"mine": given, "fused": weir.rrf(given, weir.BM25())}
+        chosen = {name: systems[name] for name in order}
+        table = weir.benchmark(folder, chosen if named else list(chosen.values()), "nDCG@10")
+        counts.append(len(given.asked))
+        own = "dense(mine)" if named else "dense(Lengths)"
+        assert set(table.systems) == {own, f"rrf({own}, bm25)"}
+    assert counts[0] == counts[1]
+    dot = weir.rrf(weir.encoder(given, similarity="dot"), weir.BM25())  # another use of it keeps its own name
+    assert set(weir.benchmark(folder, {"mine": given, "dot": dot}, "nDCG@10").systems) == {
+        "dense(mine)",
+        "rrf(dense(Lengths), bm25)",
+    }
+
+
 @pytest.mark.parametrize("kind", ONE_OBJECT)
 def test_two_objects_of_one_name_are_told_what_names_them(kind, tmp_path):
     make, systems = ONE_OBJECT[kind]

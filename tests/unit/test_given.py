@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -261,3 +263,9 @@ def test_odd_identifiers_stay_apart_and_come_back():
     values = score_run(Qrels.of(qrels), made, ["RR"]).values[0]
     assert values.tolist() == [1 / (len(ODD) - i) for i in range(len(ODD))]
     assert all(q not in row for q, row in made.without_self().to_dict().items())
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction, np.float32, np.int8])
+def test_numbers_of_other_types_are_grades_and_scores(kind):
+    given = {"q": {"a": kind(2), "b": kind(1)}}
+    assert weir.evaluate(given, given, ["nDCG"]).means() == {"nDCG": 1.0}

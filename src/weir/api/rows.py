@@ -59,7 +59,7 @@ def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) ->
 
 @dataclass(frozen=True)
 class GridCell:
-    """The mean of a system on a dataset by a measure."""
+    """A mean in a grid of results, and how it compares with the other systems' means."""
 
     mean: float
     """Over queries, or over datasets."""

@@ -226,8 +226,8 @@ def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
 
 
 def option_of(word: str, command: click.Command) -> str:
-    """Return the option that a stray word fits: -d, -s or -m for a name, -o for a new path; "" if none
-    fits."""
+    """Return the first option of a command that a stray word fits: -d for a folder or a collection's name, -s for a
+    system, -m for a measure, -o for a new path with a suffix or a final "/"; "" if none fits."""
 
     def is_measure() -> bool:
         with suppress(WeirError):

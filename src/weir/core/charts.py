@@ -702,7 +702,8 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Return three or more round numbers from `low` to `high` for a logarithmic axis, if possible at most `most`.
 
-    low: above 0. A range below a factor of four is divided in equal steps.
+    low: above 0. A range below a factor of four, or with fewer than three such numbers, is divided in
+    equal steps.
     """
     if high < 4 * low:
         return ticks(low, high, most)

@@ -70,8 +70,8 @@ class Judged:
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Return the join of a run with judgments; the run's queries without judgments are only counted
-        (`ignored`)."""
+        """Return the join of a run with judgments, with every judged query, also if the run does not answer it; the
+        run's queries without judgments are only counted (`ignored`)."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)

@@ -47,7 +47,7 @@ class Origin:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The digest, or a hash of the judgments themselves; "" if neither is known."""
+        """The digest, or a hash of the judgments, of intents a hash of their marks; "" if neither is known."""
         if self.digest or self.judgments is None:
             return self.digest
         try:

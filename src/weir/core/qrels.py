@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -41,7 +43,7 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return origins from a name for each judgment, "" for no origin."""
+        """Return the origins of judgments from a name for each; "", no origin, is a name like the others."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
@@ -343,8 +345,9 @@ def grade_of(value: object, where: str) -> float:
     """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
-    elif isinstance(value, (float, np.floating)) and math.isfinite(value):
-        grade = int(value) if float(value).is_integer() else float(value)
+    elif isinstance(value, (Real, Decimal)) and math.isfinite(value):
+        number = float(value)
+        grade = int(number) if number.is_integer() else number
     else:
         raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number")
     if abs(grade) > LARGEST:

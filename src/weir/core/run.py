@@ -290,7 +290,8 @@ class Run:
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return True for each query whose documents at ranks k and k + 1 have equal scores, bool[Q]."""
+        """Return True for each query whose documents at ranks k and k + 1 tie by the run's `ties`, bool[Q]; False for
+        one with k documents or fewer."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:

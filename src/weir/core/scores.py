@@ -289,8 +289,9 @@ class Scores:
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
         """Return scores from {measure: {query: value}}; NaN is undefined.
 
-        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Raises BadValue if
-        there is no value, for measures of different queries, and for values that are no logarithms.
+        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Names of measures are not
+        checked. Raises BadValue if there is no value, for measures of different queries, and for a geometric
+        measure with a value above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:

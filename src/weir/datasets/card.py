@@ -45,7 +45,8 @@ class DuplicateGroups:
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """Return the row numbers of each group, ascending int64 arrays; [] without groups."""
+        """Return the row numbers of each group that has rows, ascending int64 arrays, by ascending group number; []
+        without groups."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1

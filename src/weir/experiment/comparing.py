@@ -723,10 +723,11 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} for the collections of results folders that are on this machine; "" names
-    that of run files.
+    """Return {name: collection} for results folders, without collections that are not found; if there is one
+    alone, also under "", for run files, which name none.
 
-    collections: present places, as NAME=PATH or PATH.
+    collections: where collections lie now, as NAME=PATH or PATH.
+    fetch: True to download collections that are not on this machine.
 
     Raises UnknownName for a name that no folder has, BadValue for an ambiguous path, and the WeirErrors of
     loading.

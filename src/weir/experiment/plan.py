@@ -799,9 +799,10 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on the time of a grid on a cluster, and the price of the machines.
+    """Return a note on the time of a grid on a cluster, and its price if known; results without an estimate are
+    counted alone.
 
-    machine_price: of a machine for an hour; None if unknown.
+    machine_price: dollars for a machine and hour; None if unknown.
     """
 
     def total_time(seconds: Sequence[float]) -> float:

@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean and the published score that its system should reproduce."""
+    """A mean, and whether it reproduces the published score, if its system claims one."""
 
     folder: str
     dataset: str

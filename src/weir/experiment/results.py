@@ -377,7 +377,7 @@ def chosen_cells(
     """Return the results of these datasets and systems, with unique dataset names (`dataset_names`).
 
     datasets: by default all; a group means its members, NAME:SPLIT one split.
-    systems: see `of_systems`.
+    systems: by default all; names, titles, or beginnings of them that fit one alone.
 
     Raises UnknownName for an absent dataset or system, BadValue for a text that fits several systems.
     """

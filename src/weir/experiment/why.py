@@ -352,7 +352,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change of scoring on both means."""
+    """The two compared means after a change of scoring, and the share of their gap that it explains."""
 
     kind: str
     change: str

@@ -287,7 +287,8 @@ _OF_TREC = {"q0", "iter", "iteration", "tag"}
 
 
 def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
-    """Warn (LossWarning) of the columns of a table that reading judgments ("qrels") or a run ("run") ignores.
+    """Warn (LossWarning) of the columns of a table that reading judgments ("qrels") or a run ("run") ignores, and
+    (RankingWarning) of columns whose remark in parentheses is not read. Unused columns of TREC are not named.
 
     Raises FormatError for a missing or ambiguous column, and for judgments with ranks.
     """

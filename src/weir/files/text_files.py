@@ -248,7 +248,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
     by: the naming file, for errors.
     inside: if not "", the file must be in `folder`; errors show this text as the expectation.
 
-    Raises FormatError for a device, pipe or socket, and for a path that leads out of the folder.
+    Raises FormatError for a device, pipe or socket and, with `inside`, for a path that leads out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):

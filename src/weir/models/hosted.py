@@ -324,7 +324,7 @@ class ServiceProbe:
 
     @property
     def revision(self) -> str:
-        """Hash of the response, for names of stored results."""
+        """Hash of the vectors that the service answered with, which names the model in stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
 

@@ -250,7 +250,8 @@ class Limits:
         )
 
     def cost(self, tokens: int, answers: int = 0) -> float | None:
-        """Return the dollars for `tokens`, `answers` of them in answers; None without a price."""
+        """Return the dollars for `tokens`, `answers` of them generated, which cost the same where no other price is
+        known; None without a price."""
         if self.price is None:
             return None
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price

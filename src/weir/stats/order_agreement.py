@@ -26,7 +26,7 @@ from weir.stats.significance import adjusted, all_pairs, p_values
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
-    """Return Kendall's tau-b of two score vectors, -1 to 1; NaN if one is constant.
+    """Return Kendall's tau-b of two score vectors, -1 to 1; NaN if one is constant or has a NaN.
 
     a, b: float64[systems].
 

@@ -271,7 +271,7 @@ def detectable(
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
     infinite if none.
 
-    deviation, kurtosis, test: see `power`.
+    deviation, alpha, test, family, kurtosis: see `power`.
 
     Raises BadValue as `power`, and for a wanted power not between alpha and 1.
     """

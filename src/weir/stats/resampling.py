@@ -234,8 +234,10 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return (low, high) of the mean of `values`, float64[n], by `mean_bounds`, ignoring NaN; NaN for too
-    few."""
+    """Return (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
+
+    generator, level, resamples, unit: see `mean_bounds`.
+    """
     rows = values[None, ~np.isnan(values)]
     return or_nan(mean_bounds([rows], generator, level, resamples, np.array([unit]))[0].tolist())
 
@@ -535,7 +537,8 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) bound of the mean by Student's t; `means` and `errors` are not used."""
+    """Return (lower, upper) bound of the mean of two or more values by Student's t; `means` and `errors` are not
+    used."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)

@@ -253,7 +253,7 @@ def scored(
     """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
 
     join: returns the ranking joined with judgments, by conventions.
-    gate: given if a model's labels are among the judgments.
+    gate: calibrates a model's labels among the judgments; without it such scores are marked uncalibrated.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)

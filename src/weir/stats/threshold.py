@@ -99,7 +99,9 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
     """Return the run's confidence for each query, float64[queries]; -inf for a query without documents.
 
-    how: "max", "std" or "diff1"; raises UnknownName for another.
+    how: "max", the best score; "std", the standard deviation of the scores; or "diff1", the best minus the second.
+
+    Raises UnknownName for another.
     """
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -340,26 +340,46 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 def one_session(systems: Iterable[T]) -> list[T]:
     """Return the systems with equal objects sharing a session, and therefore stored results.
 
-    Only objects without a version have a session. Raises BadValue for two objects of one kind and name.
+    An object that is named in one place has that name wherever it is used alike without a name. Only objects
+    without a version have a session. Raises BadValue for two objects of one kind and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
+    several, named = list(systems), list[Identified]()
+    for system in several:
+        named += (one for one in _objects_in(system) if one.identity.named)
     firsts: dict[tuple[type, str], Identity] = {}
-    return [_with_sessions(system, firsts) for system in systems]
+    return [_with_sessions(system, firsts, named) for system in several]
 
 
-def _with_sessions(value: T, firsts: dict[tuple[type, str], Identity]) -> T:
+def _objects_in(system: object) -> Iterator[Identified]:
+    for part in parts_of(system):
+        if is_dataclass(part):
+            values = (part, *(getattr(part, f.name) for f in fields(part)))
+            yield from (one for one in values if is_dataclass(type(one)) and isinstance(one, Identified))
+
+
+def _used_alike(one: Identified, other: Identified) -> bool:
+    if type(one) is not type(other) or not one.identity.same_object(other.identity):
+        return False
+    plain: Any = one
+    return bool(replace(plain, identity=other.identity).describe() == cast("Any", other).describe())
+
+
+def _with_sessions(value: T, firsts: dict[tuple[type, str], Identity], named: Sequence[Identified]) -> T:
     if is_dataclass(type(value)) and isinstance(value, Identified):
         plain: Any = value
         own = value.identity
+        if not own.named and own.version is None:
+            own = next((one.identity for one in named if _used_alike(value, one)), own)
         first = firsts.setdefault((type(value), own.name), own)
         if not own.same_object(first):
             raise BadValue(
                 f"two objects are named '{own.name}'; give one another name, of a benchmark by {{name: object}}, "
                 f'anywhere by: {value.adapter}(..., name="other")'
             )
-        return cast(T, value if own.session == first.session else replace(plain, identity=first))
+        return cast(T, value if value.identity.session == first.session else replace(plain, identity=first))
     # Values that differ in their session alone are equal, so that parts are held against each other one by one.
-    return _rebuilt(value, lambda part: _with_sessions(part, firsts), _is_same)
+    return _rebuilt(value, lambda part: _with_sessions(part, firsts, named), _is_same)
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -28,8 +28,9 @@ def command(folder: Path, form: str, out: Path, given: Given, model: str, hub_da
 
     FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, for mteb.ResultCache(OUT).
     hub: <system>/.eval_results/<dataset>.yaml, for the model's repository. ir-metadata: rankings as
-    <dataset>/<system>.trec, each with its provenance in comments at its head, which weir eval and trec_eval
-    skip. Splits of a dataset are in one file for mteb, else under <dataset>-<split> (except test).
+    <dataset>/<system>.trec, each with its provenance in comments at its head, which weir eval skips and
+    trec_eval 9 does not. Splits of a dataset are in one file for mteb, else under <dataset>-<split> (except
+    test).
     """
     if model and form != "mteb":
         raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")

@@ -99,7 +99,8 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Return the results to make, one for each system and dataset, in order."""
+        """Return the results to make, one for each system and dataset, in the order of `Experiment.cells`; loads the
+        datasets."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )

@@ -183,6 +183,10 @@ def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
     )
 
 
+class SingleFloat(float):
+    """A number that its table holds in 32 bits, or in 16."""
+
+
 class Spelled(float):
     """A float with its spelling in the file, such as 1.10."""
 
@@ -216,7 +220,7 @@ def identifier(value: object) -> str:
 
 
 _ERRORS = re.compile(r"#+|#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|ERROR!|SPILL!)")
-_EXACT = 2.0**53  # whole numbers below it are exact in floats
+_EXACT, _EXACT_SINGLE = 2.0**53, 2.0**24  # whole numbers below are exact in floats of 64 and 32 bits
 _ROUNDED = re.compile(r"-?\d(\.\d+)?E\+\d+")
 
 
@@ -229,7 +233,8 @@ def refuse_no_identifier(column: str, value: object) -> None:
     """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may lack digits."""
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
-    if type(value) is float and math.isfinite(value) and abs(value) >= _EXACT:
+    exact = _EXACT_SINGLE if isinstance(value, SingleFloat) else _EXACT
+    if isinstance(value, float) and not isinstance(value, Spelled) and math.inf > abs(value) >= exact:
         raise ValueError(
             f"{value:.0f} as '{column}' is a float, whose last digits are lost; write it as whole or text"
         )

@@ -38,6 +38,7 @@ from weir.files.text_files import DAMAGE, damaged, decoded, open_bytes, read_byt
 from weir.plugins.importing.cells import (
     Cells,
     RepeatedNameError,
+    SingleFloat,
     Spelled,
     grade_value,
     has_value,
@@ -829,7 +830,8 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 
 
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the rows of a table as pandas writes it (split, tight, columns, list); else None."""
+    """Return the rows of a table as pandas writes it (split, tight, columns, list), with "index" unless it counts from
+    0; None for other JSON. Raises FormatError for a repeated column and a row of another length in split and tight."""
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
         if (name := first_repeated(map(str, names))) is not None:
@@ -877,6 +879,9 @@ def _arrow_rows(path: Path, held: bool = False) -> Iterator[tuple[tuple[str, ...
             for name in (one.name for one in batch.schema if _NOT_JSON.search(str(one.type))):
                 for row in rows:
                     row[name] = _as_cells(row[name], arrow=True)
+            for name in (one.name for one in batch.schema if str(one.type) in ("float", "halffloat")):
+                for row in rows:
+                    row[name] = None if row[name] is None else SingleFloat(row[name])
             yield columns, [TableRow.of(f"row {n}", one) for n, one in enumerate(rows, count + 1)]
             count += len(rows)
         if not count:

@@ -305,8 +305,11 @@ class Identifiers:
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """Return the identifier for a key; raises ValueError for an empty key, an ambiguous text or a long
-        identifier."""
+        """Return a key's identifier: its own, else the one known for its text, else one made of the text.
+
+        Raises ValueError for an empty key, a text known under several identifiers, and an identifier of more than
+        IDENTIFIER_BYTES bytes.
+        """
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
         text, name = key.text, key.id

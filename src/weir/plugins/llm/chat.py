@@ -308,7 +308,7 @@ class HostedChat:
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
         """Return a worker that sends {"body", "max_tokens"} over its own connection, and answers as
-        `ChatReply.to_json`."""
+        `ChatReply.to_json`; `retried` is told of repeated requests, `policy` is not used."""
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]

@@ -277,9 +277,9 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """Yield (form of the verdict, reply) for `count` prompts of a template, in order.
+        """Send `count` prompts of a template and yield (how its verdict is written, reply) for each, in order.
 
-        line: words before the verdict, in a prompt sent as published; "" for none.
+        line: the words that a published prompt has before the verdict; "" for Weir's prompts.
         """
         tokens: dict[int, str] = {}
 

@@ -317,18 +317,18 @@ class PromptPlaces:
 
 @dataclass(frozen=True)
 class OrderFlips:
-    """Pairs of documents compared in both orders."""
+    """How often a model's verdict followed the order of two documents, asked about in both orders."""
 
     compared: int
     """Pairs asked about in both orders."""
     pairs: int
     """Of these, pairs with a whole verdict both times."""
     flipped: float
-    """Share of `pairs` decided by place instead of document, with a 95% interval over queries."""
+    """Share of `pairs` decided by place instead of document, with a 95% interval over queries; NaN without pairs."""
     low: float
     high: float
     first: float
-    """Share of the flipped pairs in which the document named first won both times."""
+    """Share of the flipped pairs in which the document named first won both times; NaN without any."""
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,7 @@ def _row(path: Path, number: int, line: str, cells: list[str]) -> _Row:
 def _second(path: Path, row: _Row, after: bool = False) -> float:
     """Return a date or time in seconds since 1970, in UTC without a zone; raises FormatError.
 
-    after: return the end of the day, or of the moment.
+    after: return the end of the day, or a microsecond after a time.
     """
     try:
         time = datetime.fromisoformat(row.value)

@@ -986,7 +986,8 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse."""
+    """Return {dataset: (number, examples as (better, worse))} of pairs of systems whose order unjudged documents
+    could reverse, by the audits' score bounds; of their notes only pairs that the study's first measure separates."""
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])

@@ -673,7 +673,8 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each earlier stage in the file; () for a system that is itself a stage."""
+        """Return (name, system) of each stage in this endpoint's file whose request differs from the whole one; () if
+        this system is one of them."""
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages

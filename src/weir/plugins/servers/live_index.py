@@ -112,7 +112,8 @@ class LiveIndexed(Protocol):
     """A system whose server can explain scores."""
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the index of a corpus; raises BadValue for a search without words."""
+        """Return the server's index of a corpus, to ask why it ranks as it does; raises BadValue for a search by
+        vectors, or of a server that explains no scores."""
         ...
 
 

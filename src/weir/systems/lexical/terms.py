@@ -249,7 +249,8 @@ class TermTable:
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return each text's terms, ptr int64[n + 1] and numbers int32, -1 for a term that is not in the table."""
+        """Return the terms of each of n texts in order, with repetition: ptr int64[n + 1], numbers int32, -1 for a term
+        that is not in the table."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:

@@ -267,8 +267,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return a disagreement that a judge may decide, not graded by them nor shown to another; None if there
-    is none."""
+    """Return the disagreement shown to a judge last, else the first, that they have not graded and no other judge has
+    been shown within CLAIM_SECONDS; None if there is none."""
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()

@@ -56,11 +56,11 @@ MOST_TEXT = 10_000
 
 @dataclass(frozen=True)
 class Answer:
-    """A judge's answer on a pair or a comparison."""
+    """A judge's answer, without the judge and the pair or comparison."""
 
     kind: Kind
     grade: float | None = None
-    """Of a comparison 1 for the left side, -1 for the right one, 0 for neither."""
+    """Of a comparison 1 for the left side, -1 for the right one, 0 for neither; None if the kind has no grade."""
     text: str = ""
     seconds: float | None = None
     """Time as the page measured it."""
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query's values by each system, before and after a pool's judgments."""
+    """A query's values before and after a pool's judgments, one for each of its runs, in their order."""
 
     query: str
     before: tuple[float, ...]

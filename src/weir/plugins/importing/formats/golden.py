@@ -213,8 +213,8 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
     """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
 
-    Without a number, as doc beside doc.1, a column is the first. Raises BadValue for numbered columns of
-    grades.
+    Without a number, as doc beside doc.1, a column is the first. Empty cells are left out. Raises BadValue for
+    numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
