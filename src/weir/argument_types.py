@@ -170,8 +170,10 @@ def _order(in_order: Sequence[_Parameter], args: Sequence[object], place: int) -
 
 
 def _unknown_argument(function: Callable[..., object], given: Iterable[str], known: Iterable[str]) -> str:
-    names = [name for name in known if name != "self"]
-    return str(UnknownName(f"argument of {_name_of(function)}", min(given), names))
+    names, name = [name for name in known if name != "self"], min(given)
+    of_object = "model" in names and name in ("name", "version")
+    here = f"weir.encoder(model, {name}=...), or weir.reranker for a re-ranker" if of_object else None
+    return str(UnknownName(f"argument of {_name_of(function)}", name, names, here))
 
 
 def _remedies(values: Iterable[object], refusal: str | None = None) -> str:

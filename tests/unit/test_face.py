@@ -245,6 +245,31 @@ def test_what_a_benchmark_cannot_take_is_said(given, said):
     assert said in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("method", "lacking", "whose"),
+    [
+        ("encode_queries", "encode_corpus", "BEIR's"),
+        ("encode_corpus", "encode_queries", "BEIR's"),
+        ("encode_query", "encode_document", "sentence-transformers'"),
+    ],
+)
+def test_half_a_pair_of_encoding_methods_names_what_is_missing(method, lacking, whose):
+    half = type("Half", (), {method: lambda self, texts: [[1.0]] * len(texts)})()
+    said = f"found {method} without {lacking}; expected both, {whose} pair, or encode"
+    for taken in (lambda one: weir.benchmark("brook-facts", one), weir.system, weir.Dense, weir.encoder):
+        with pytest.raises(weir.WeirError, match=re.escape(said)):
+            taken(half)
+
+
+@pytest.mark.parametrize("argument", ["name", "version"])
+def test_names_and_versions_of_objects_go_into_the_encoder(argument):
+    with pytest.raises(
+        TypeError, match=rf"of dense named .*did you mean weir\.encoder\(model, {argument}=\.\.\.\)"
+    ):
+        weir.Dense(str.split, **{argument: "mine"})
+    weir.encoder(str.split, **{argument: "mine"})
+
+
 def test_plans_and_fitted_fusions():
     plan = weir.plan("brook-facts", "bm25")
     assert (plan[0].dataset, plan[0].system) == ("brook-facts", "bm25")

@@ -36,7 +36,7 @@ from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
 from weir.experiment.published import toml_facts
-from weir.experiment.results import finished_cells
+from weir.experiment.results import finished_cells, made_in_python
 from weir.measures.measure import MEASURES
 from weir.models.checkpoints import cards
 from weir.plugins.llm.answers_report import ModelUse
@@ -1039,3 +1039,42 @@ def test_the_seed_matters_only_to_tests_that_draw(queries):
         assert p == {2 * 0.5**queries}
     else:
         assert "1 of 1 tests draw 100,000 permutations" in sentence
+
+
+class Direction:
+    """An encoder without a version."""
+
+    def encode(self, texts):
+        angles = np.array([len(text) % 7 for text in texts]) / 7
+        return np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+
+
+class Overlap:
+    """A re-ranker."""
+
+    def predict(self, pairs):
+        return [float(len(set(query.split()) & set(text.split()))) for query, text in pairs]
+
+
+def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch):
+    folder, model = tmp_path / "ours", Direction()
+    shutil.copytree(results.parent / "mine", folder, ignore=shutil.ignore_patterns("*.weir"))
+    made = {
+        "minilm": model,
+        "fused": weir.rrf(model, weir.BM25()),
+        "two": weir.encoder(Direction(), name="other", version="2"),
+        "re": weir.BM25() >> Overlap(),
+    }
+    out = tmp_path / "first"
+    weir.benchmark([folder], {**made, "bm25": "bm25", "rm3": weir.RM3()}, ["nDCG@10"], out=out)
+    section = next(one for one in weir.report(out).sections if one.name == "reproduce")
+    [line, _] = section.notes[0].splitlines()
+    assert line == "weir run -d ./ours -s bm25 -s rm3 -m nDCG@10 -o results/"
+    said = [made_in_python(cell) for cell in finished_cells(out)]
+    assert sorted(filter(None, said)) == [
+        "bm25 >> Overlap (Overlap without a version)",
+        "dense(minilm) (minilm without a version)",
+        "dense(other) (other 2)",
+        "rrf(dense(Direction), bm25) (Direction without a version)",
+    ]
+    assert all(one in section.lead for one in said)

@@ -3,14 +3,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import weir
 from tests.unit.cells import MANIFEST, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
+from weir.datasets import catalogue
 from weir.datasets.load import load
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
@@ -261,6 +264,29 @@ def test_a_page_says_depth_split_and_model_where_they_are_not_the_usual_ones(tmp
     first, page = reproduction_tables(tmp_path / "other", checks, "minilm-l6 v2")
     assert page.commands[1] == "weir study reproduce results/ --published 'minilm-l6 v2'"
     assert [cell_.text for cell_ in first.rows[0]][:5] == ["scifact", "bm25(k1=7.0)", "1", "1", "0"]
+    cell(tmp_path / "third", "a", {"nDCG@10": 0.64508}, system="Mine")
+    _, page = reproduction_tables(tmp_path / "third", reproduce(tmp_path / "third", "minilm-l6 v2"))
+    assert page.commands == ("weir study reproduce results/",)
+    assert page.notes[0] == "made in Python: Mine (not known here); no command makes it again"
+
+
+def test_a_page_names_a_known_collection_by_its_name_wherever_it_lay(tmp_path):
+    known = catalogue.get("brook-facts").path
+    shutil.copytree(known, tmp_path / "brook-facts")
+    (tmp_path / "other").mkdir()
+    shutil.copytree(known, tmp_path / "other" / "brook-facts")
+    judged = next((tmp_path / "other" / "brook-facts" / "qrels").iterdir())
+    judged.write_text("\n".join(judged.read_text().splitlines()[:-1]) + "\n")
+    for place, named in (
+        (tmp_path / "brook-facts", "brook-facts"),
+        (tmp_path / "other" / "brook-facts", str(tmp_path / "other" / "brook-facts")),
+    ):
+        out = tmp_path / f"results-{place.parent.name}"
+        weir.benchmark([place], ["bm25"], ["nDCG@10"], out=out)
+        (cell_,) = finished_cells(out)
+        words = run_words("brook-facts", [cell_])
+        assert words[words.index("-d") + 1] == named
+        assert ("--fetch" in words) == (named == "brook-facts")
 
 
 def test_a_difference_that_another_order_of_ties_closes_is_inside_what_ties_allow(tied, capsys, monkeypatch):

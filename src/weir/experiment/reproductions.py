@@ -12,7 +12,7 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
 from weir.experiment.reproduce import PublishedCheck, check_cells
-from weir.experiment.results import ResultCell, finished_cells
+from weir.experiment.results import ResultCell, finished_cells, made_in_python, place_to_name
 
 TITLE = "Published scores, run again"
 
@@ -60,8 +60,8 @@ def reproduction_tables(
         tail=2,
         title=TITLE,
         above=(
-            "The first of its two commands made each result, the second compared it; dates, versions and machines "
-            "are those of its own records.",
+            "The first of its two commands made each result, unless it was made in Python, the second compared it; "
+            "dates, versions and machines are those of its own records.",
         ),
         notes=(
             "reproduced: to the last printed digit, or once scored by a rule that the publisher documents, or inside "
@@ -100,20 +100,31 @@ def _result_page(
         f"{cell.collection} {cell.split}, judgments {cell.judgments}"
         for cell in cells
     ]
-    title, notes = f"{dataset}: {checks[0].system}", (*records, *places)
+    python = made_in_python(cells[0])
+    made = [f"made in Python: {python}; no command makes it again"] if python else []
+    title, notes = f"{dataset}: {checks[0].system}", (*made, *records, *places)
     table = table_of(lines, right=3, tail=2, title=title, notes=notes)
-    return replace(table, commands=(shlex.join(run_words(dataset, cells)), shlex.join(compare)))
+    again = [] if python else [shlex.join(run_words(dataset, cells))]
+    return replace(table, commands=(*again, shlex.join(compare)))
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
     """Return the words of the command that makes a result again, including the download of its collection."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
-    place = dataset if len(cells) > 1 else str(facts.get("collection") or cell.collection)
+    place = dataset if len(cells) > 1 else place_to_name(cell)
     entry = catalogue.get(cell.collection) if cell.collection in catalogue.collection_names() else None
     if cell.split != ("test" if entry is None else entry.split):
         place += f":{cell.split}"
-    words = ["weir", "run", *(["--fetch"] if entry is not None else []), "-d", place, "-s", cell.system]
+    words = [
+        "weir",
+        "run",
+        *(["--fetch"] if entry is not None and not Path(place).is_absolute() else []),
+        "-d",
+        place,
+        "-s",
+        cell.system,
+    ]
     words += [word for row in cell.rows for word in ("-m", row.measure)]
     words += [] if cell.depth == DEPTH else ["-k", str(cell.depth)]
     dropped = facts.get("self_match") == "drop" and (entry is None or entry.self_match != "drop")

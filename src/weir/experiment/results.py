@@ -23,7 +23,9 @@ from weir.core.scores import Note, Row, Scores
 from weir.core.short_names import look_alike_notes, run_titles, systems_called
 from weir.core.tables import Table, sentences
 from weir.datasets import catalogue
+from weir.datasets.fetch import content_of
 from weir.datasets.load import Dataset, is_column, judged_or_not, load, load_here, without_documents
+from weir.datasets.names import catalogue_name, is_reference
 from weir.errors import (
     BadValue,
     FormatError,
@@ -703,6 +705,57 @@ def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None)
 def recorded_place(cell: ResultCell) -> str:
     """Return the recorded name, path or reference of a result's collection; "" if unknown."""
     return str(cell.scored[-1][1].facts.get("collection", ""))
+
+
+def place_to_name(cell: ResultCell) -> str:
+    """Return the place of a result's collection for a command elsewhere: a path to a known collection as its
+    name, others as they were recorded.
+
+    It is known if the catalogue's copy here has the recorded fingerprint, or its files the catalogue's content.
+    """
+    place = recorded_place(cell) or cell.collection
+    if is_reference(place) or catalogue_name(place) or cell.collection not in catalogue.collection_names():
+        return place
+    measured = dict(cell.settings).get("fingerprint")
+    with suppress(WeirError, OSError):  # the catalogue's copy is not here
+        if load_here(cell.collection, cell.split).fingerprint == measured:
+            return cell.collection
+    with suppress(WeirError, OSError):  # it is not where it was measured
+        dataset, content = dataset_of(cell), catalogue.get(cell.collection).content
+        if content and dataset is not None and content_of(dataset) == content:
+            return cell.collection
+    return place
+
+
+def made_in_python(cell: ResultCell) -> str:
+    """Return why no command can name a result's system, such as "dense(minilm) (minilm without a version)"; "" if
+    one can.
+
+    Its name stands for objects of a program, which have names and perhaps versions, or for a system not known here.
+    """
+    objects = dict.fromkeys(
+        f"{one.get('name')} {'without a version' if one.get('version') is None else one['version']}"
+        for one in _objects(cell.ranked.declared.get("system"))
+    )
+    if objects:
+        return f"{cell.system} ({', '.join(objects)})"
+    try:
+        parse_system(cell.system)
+    except UnknownName:
+        return f"{cell.system} (not known here)"
+    except WeirError:  # a setting that only the machine of the results has
+        pass
+    return ""
+
+
+def _objects(described: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(described, Mapping):
+        if "object" in described or "object" in (described.get("system"), described.get("reranker")):
+            yield described
+        described = tuple(described.values())
+    if isinstance(described, Sequence) and not isinstance(described, str):
+        for one in described:
+            yield from _objects(one)
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:

@@ -40,7 +40,13 @@ from weir.models.engine import (
 )
 from weir.models.hardware import ComputePlace
 from weir.models.heads import VectorHead, read_layer
-from weir.models.protocols import BeirEncoder, DeclaredSimilarity, QueryDocumentEncoder, TextsEncoder
+from weir.models.protocols import (
+    BeirEncoder,
+    DeclaredSimilarity,
+    QueryDocumentEncoder,
+    TextsEncoder,
+    missing_method,
+)
 from weir.models.tokens import ModelTokenizer, Text, load_tokenizer
 from weir.registry import Identity
 
@@ -482,6 +488,8 @@ def as_encoder(
         query = document = _as_beir_calls(model.encode)
     elif callable(model):
         query = document = _as_beir_calls(model)
+    elif half := missing_method(model):
+        raise BadValue(f"model is {shown_value(model)}: {half}")
     else:
         raise BadValue(
             f"model is {shown_value(model)}; expected a name of `weir list models`, a hub name, a folder, or an object "

@@ -48,3 +48,20 @@ class DeclaredSimilarity(Protocol):
     def similarity_fn_name(self) -> str | None:
         """The similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
         ...
+
+
+ENCODER_PAIRS = {
+    "BEIR's": ("encode_queries", "encode_corpus"),
+    "sentence-transformers'": ("encode_query", "encode_document"),
+}
+"""{whose: the methods for queries and for documents}, which an encoder has both."""
+
+
+def missing_method(given: object) -> str:
+    """Return which method an object with half of a pair of encoding methods lacks, for messages; "" if none."""
+    for whose, pair in ENCODER_PAIRS.items():
+        missing = [name for name in pair if not callable(getattr(given, name, None))]
+        if len(missing) == 1:
+            (found,) = {*pair} - {*missing}
+            return f"found {found} without {missing[0]}; expected both, {whose} pair, or encode(texts)"
+    return ""

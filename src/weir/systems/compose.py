@@ -21,7 +21,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue
 from weir.files.frames import frame_columns
-from weir.models.protocols import BeirEncoder, QueryDocumentEncoder, TextsEncoder
+from weir.models.protocols import BeirEncoder, QueryDocumentEncoder, TextsEncoder, missing_method
 from weir.registry import Identity
 from weir.systems.composite import PLAIN, asked_depth, open_anew, open_parts, run_of_answer, shelf_of
 from weir.systems.own_copies import own_copy
@@ -384,6 +384,8 @@ def as_system(given: object, name: str | None = None, version: str | None = None
             f"found a value {shown_value(given)} as a system, which searches; rankings are scored by "
             "weir.evaluate(qrels, rankings), and compared by weir.compare(qrels, {name: rankings, ...})"
         )
+    if half := missing_method(given):
+        raise BadValue(f"{_in_message(given)} is not a system: {half}")
     raise BadValue(
         f"{_in_message(given)} is not a system; give one such as weir.BM25(), a function (queries, k) or an "
         "object with search(queries, k), BEIR's search(corpus, queries, top_k) or encode(texts); a name goes into "

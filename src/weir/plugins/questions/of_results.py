@@ -21,7 +21,7 @@ from weir.core.tables import table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, LossWarning, WeirError, user_level
 from weir.experiment.audit_subjects import subject_of_cells
-from weir.experiment.results import ORDER, ResultCell
+from weir.experiment.results import ORDER, ResultCell, made_in_python
 from weir.files.beside import RULES_FILE
 from weir.files.ranking_file import RankingFile
 from weir.files.runs import read_run
@@ -188,6 +188,11 @@ def _command(*parts: str) -> str:
     return " ".join(part if part.startswith("-") else shlex.quote(part) for part in parts)
 
 
+def _searched_as(cell: ResultCell) -> str:
+    """Return a system for a command on this machine: its name, of objects of a program their rankings."""
+    return f'run("{cell.run}")' if made_in_python(cell) else cell.system
+
+
 def _funnel_command(held: Held) -> str:
     staged = next(filter(_staged, held.cells), None)
     if staged is None:
@@ -208,14 +213,14 @@ def _funnel_command(held: Held) -> str:
 
 def _staged(cell: ResultCell) -> bool:
     try:
-        return isinstance(parse_system(cell.system), COMPOSED)
+        return not made_in_python(cell) and isinstance(parse_system(cell.system), COMPOSED)
     except WeirError:  # one of somebody's own, which is not known here
         return False
 
 
 def _rules_command(held: Held) -> str:
     measures = (part for name in RULES.values() for part in ("-m", f"{name}@{RULED_DEPTH}"))
-    systems = (part for cell in held.cells[:2] for part in ("-s", cell.system))
+    systems = (part for cell in held.cells[:2] for part in ("-s", _searched_as(cell)))
     return _command(
         "weir", "run", "-d", name_given(held.cells[0], whole=True), *systems, *measures, "-o", str(held.root)
     )
@@ -236,7 +241,9 @@ def _fitness_command(held: Held) -> str:
 
 
 def _filters_command(held: Held) -> str:
-    named = [cell.system for cell in held.cells if cell.system.startswith("dense(")]
+    named = [
+        cell.system for cell in held.cells if cell.system.startswith("dense(") and not made_in_python(cell)
+    ]
     dense = named[0] if named else 'dense("minilm", index="HNSW32")'
     command = _command(
         "weir", "study", "filters", "-d", name_given(held.cells[0], whole=True), "-s", dense, "--json"
@@ -245,7 +252,7 @@ def _filters_command(held: Held) -> str:
 
 
 def _migration_command(held: Held) -> str:
-    systems = (part for cell in held.compared for part in ("-s", cell.system))
+    systems = (part for cell in held.compared for part in ("-s", _searched_as(cell)))
     name = name_given(held.cells[0], whole=True)
     return _command("weir", "study", "migrate", "-d", name, *systems, "-o", "pool/", "--labels", "50")
 

@@ -54,6 +54,8 @@ from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
     PARSE_FAILURES,
     ResultCell,
+    made_in_python,
+    place_to_name,
     recorded_place,
     search_seconds,
     unequal_depths,
@@ -1712,8 +1714,9 @@ def reviewer(answered: Sequence[Question]) -> Section:
 
 def _command_lines(study: Study) -> str:
     lines = list[str]()
-    for depth in dict.fromkeys(cell.depth for cell in study.cells):
-        own = [cell for cell in study.cells if cell.depth == depth]
+    named = [cell for cell in study.cells if not made_in_python(cell)]
+    for depth in dict.fromkeys(cell.depth for cell in named):
+        own = [cell for cell in named if cell.depth == depth]
         parts = ["weir run"]
         parts += dict.fromkeys(f"-d {shlex.quote(name_given(cell))}" for cell in own)
         parts += dict.fromkeys(f"-s {shlex.quote(cell.system)}" for cell in own)
@@ -1734,7 +1737,7 @@ def name_given(cell: ResultCell, whole: bool = False) -> str:
 
     whole: name a folder by its path on this machine.
     """
-    place = recorded_place(cell) or cell.dataset
+    place = (recorded_place(cell) or cell.dataset) if whole else place_to_name(cell)
     name = f"./{cell.dataset}" if "/" in place and not whole else place
     unusual = cell.split not in ("", "test") and not name.endswith(f":{cell.split}")
     return f"{name}:{cell.split}" if unusual else name
@@ -1761,6 +1764,9 @@ def reproduce(study: Study) -> Section:
     lead = f"{'; '.join(versions)}. "
     took = None if seconds is None else duration(seconds) if seconds >= 0.05 else "under 0.1 s"
     lead += "" if took is None else f"Searching took {took} in all. "
+    if python := list(dict.fromkeys(filter(None, map(made_in_python, study.cells)))):
+        others = " Commands make the others." if len(python) < len(study.systems) else ""
+        lead += f"Made in Python: {'; '.join(python)}.{others} "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",
