@@ -37,8 +37,8 @@ def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUM
     asked = [json.dumps({"_id": i, "text": text}) for i, text in QUERIES.items()]
     (folder / "queries.jsonl").write_text("\n".join(asked) + "\n", encoding="utf-8")
     rows = [f"{q}\t{d}\t{g}" for q, grades in QRELS.items() for d, g in grades.items()]
-    if documents.keys().isdisjoint(doc for grades in QRELS.values() for doc in grades):
-        rows.append(f"{next(iter(QRELS))}\t{next(iter(documents), 'd1')}\t0")
+    if documents and documents.keys().isdisjoint(doc for grades in QRELS.values() for doc in grades):
+        rows.append(f"{next(iter(QRELS))}\t{next(iter(documents))}\t0")
     head = "query-id\tcorpus-id\tscore"
     (folder / "qrels" / "test.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     return folder

@@ -776,3 +776,14 @@ def test_json_is_imported_in_linear_time_and_where_memory_holds_its_values(tmp_p
         BadValue, match=r"reading .*golden\.json whole needs about 0\.1 GB .* cut it into parts"
     ):
         read_contents(path, {})
+
+
+@pytest.mark.parametrize(
+    ("ranking", "ending"),
+    [({"q1": {"a": 2.5}}, "trec"), ({"q1": {"a": 2.5}, "q2": {}}, "json"), ({"q1": {"a b": 2.5}}, "json")],
+)
+def test_a_run_that_lines_of_trec_cannot_hold_is_said_to_be_json(tmp_path, ranking, ending):
+    (tmp_path / "mine.json").write_text(json.dumps(ranking))
+    report = import_files([tmp_path / "mine.json"], tmp_path / "out", as_kind="nested-run")
+    assert (tmp_path / "out" / "runs" / f"mine.{ending}").is_file()
+    assert any("runs/mine.json: as JSON" in line for line in report.lines()) == (ending == "json")

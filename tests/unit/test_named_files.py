@@ -99,8 +99,9 @@ def test_a_part_that_is_a_link_to_elsewhere_is_read_and_not_shown(place, capsys,
     (place / part).unlink()
     (place / part).symlink_to(place.parent / "secret")
     assert said(capsys, "run", "-d", "mine", "-s", "bm25", "-o", "out", "-q")[0] == 2
+    name = "d1" if "corpus" in part else "q1"
     (place.parent / "secret").write_text(
-        "q1\td1\t1\n" if "qrels" in part else '{"_id": "q1", "text": "dam"}\n'
+        "q1\td1\t1\n" if "qrels" in part else f'{{"_id": "{name}", "text": "dam"}}\n'
     )
     assert said(capsys, "run", "-d", "mine", "-s", "bm25", "-o", "out", "-q")[0] == 0
 

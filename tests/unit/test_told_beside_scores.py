@@ -316,3 +316,38 @@ def test_an_unknown_measure_is_one_short_line(capsys):
     error = capsys.readouterr().err
     assert "weir list measures shows all" in error
     assert len(error) < 200
+
+
+OWN = {f"con-0{n}": {f"pro-0{n}": 1} for n in range(8)}
+NUMBERED = {str(n): {str(n + 9): 1} for n in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("judged", "own", "said"),
+    [
+        (OWN, 0, False),
+        (OWN, 1, True),
+        (NUMBERED, 3, False),  # numbers that queries and documents may have by chance
+        (OWN | {"con-00": {"con-00": 1}}, 3, False),  # they are answers
+    ],
+)
+@pytest.mark.parametrize("rank", [1, 3, 10])
+def test_the_own_documents_of_queries_are_told_from_the_first(tmp_path, judged, own, said, rank):
+    run = {}
+    for number, query in enumerate(judged):
+        found = [f"x{number}-{place}" for place in range(12)]
+        found[rank - 1] = query if number < own else found[rank - 1]
+        run[query] = {doc: 20.0 - place for place, doc in enumerate(found)}
+    weir.Qrels.of(judged).save(tmp_path / "qrels.tsv")
+    weir.Run.of(run).save(tmp_path / "run.trec")
+    note = f"{own} of 8 rankings {'has' if own == 1 else 'have'} the query's own document among the first 10"
+    ways = (
+        (judged, run),
+        (weir.Qrels.of(judged), weir.Run.of(run)),
+        (tmp_path / "qrels.tsv", tmp_path / "run.trec"),
+    )
+    for given_judgments, given_run in ways:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)
+            scores = weir.evaluate(given_judgments, given_run, "nDCG@10")
+        assert any(one.text.startswith(note) for one in scores.notes()) == said

@@ -320,6 +320,8 @@ def test_cells_that_are_none_are_refused_in_one_line(tmp_path, capsys):
 
 def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     good = str(write_cell(tmp_path / "good"))
+    for pair in ([f"{good}/run.trec", good], [good, f"{good}/run.trec"], [f"{good}/run.trec"] * 2):
+        assert "result's folder, need their judgments before them: weir why" in refused(capsys, "why", *pair)
     assert "claims no published model" in refused(capsys, "why", str(other_system(tmp_path)))
     assert "no published model named" in refused(capsys, "why", good, "--published", "BM52 flat")
     assert "published takes one result" in refused(capsys, "why", good, good, "--published", "x")

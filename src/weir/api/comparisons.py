@@ -443,9 +443,9 @@ def why(
     """Return why two numbers differ: why(qrels, first, second), why(folder, other_folder), or a result's
     folder and a published number.
 
-    results: judgments and two rankings as `evaluate` takes them, or {name: ranking} of both; or two folders
-        such as results/scifact/bm25-fa19b4d424, or one such folder, or two systems, where a live engine is
-        asked for its fields, terms and scores.
+    results: judgments and two rankings as `evaluate` takes them (of which one may be a result's folder), or
+        {name: ranking} of both; or two folders such as results/scifact/bm25-fa19b4d424, or one such folder,
+        or two systems, where a live engine is asked for its fields, terms and scores.
     published: a published model to compare one folder with, such as "anserini bm25 flat", by default the one
         that its system should reproduce.
     measure: a measure such as nDCG@10, by default the first that both have.
@@ -469,8 +469,11 @@ def why(
             return _why_engine(one, other, measure, qrels, collection)
         case (one, other):
             folders = _folder(one), _folder(other)
-            if all(folder.is_file() for folder in folders):
-                raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
+            if any(folder.is_file() for folder in folders):
+                raise BadValue(
+                    "run files, also one beside a result's folder, need their judgments before them: weir why QRELS "
+                    "RUN RUN"
+                )
             explanation = explain_cells(*folders, name, judgments)
         case (judged, one, other) if not (published or qrels or _is_cell(judged)):
             judged, collection = judged_by(judged, collection)

@@ -13,7 +13,7 @@ from weir.core.order import compared, cut_in_ties, tie_groups, tied, tied_at_end
 from weir.core.origin import Grades as AnyGrades
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Grades, Ids, Int32, Int64, count_equal, stretches
+from weir.core.strings import Bytes, Float64, Grades, Ids, Int32, Int64, Strings, equal_at, stretches
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
@@ -62,6 +62,9 @@ class Judged:
     """bool[Q]: the last documents returned are tied; None if not known."""
     own_first: int = 0
     """Number of rankings whose first document bears the identifier of their query."""
+    own_near: int = 0
+    """Number of rankings with this document among the first 10, where the identifier is no plain number, of
+    which queries and documents may have the same by chance."""
     beside: object = None
     """What `Qrels.beside` makes of the run; None without rules of documents."""
 
@@ -90,12 +93,16 @@ class Judged:
         others = np.flatnonzero(~judged)
         stranger = min(run.queries.take(others).tolist(), default="")
         ideal = descending_grades(qrels.query_of_row(), qrels.grade)
+        docs = run.docs.strings
+        at = (docs.data, docs.ptr[:-1], docs.lengths(), run.doc, run.ptr)
+        own_first, own_near = own_documents(*at, run.queries.strings)
         counts = (len(others), stranger, float_rank)
         return Judged(
             *(qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, *counts),
             judgments=qrels,
             tied_end=tied_end,
-            own_first=_own_first(run),
+            own_first=own_first,
+            own_near=own_near,
             beside=None if qrels.beside is None else qrels.beside.join(run, qrels.queries),
         )
 
@@ -234,13 +241,31 @@ def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
     return (above - key).astype(np.int16)
 
 
-def _own_first(run: Run) -> int:
-    answered, docs = np.flatnonzero(np.diff(run.ptr) > 0), run.docs.strings
-    best = run.doc[run.ptr[answered]]
-    if len(best) and best.min() < 0:  # a document outside the table has no identifier here
-        answered, best = answered[best >= 0], best[best >= 0]
-    queries = run.queries.strings if len(answered) == len(run.queries) else run.queries.strings.take(answered)
-    return count_equal(docs.data, docs.ptr[:-1][best], docs.lengths(best), queries)
+OWN_DEPTH = 10
+"""Rank up to which a query's own document is looked for."""
+
+
+def own_documents(
+    data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
+) -> tuple[int, int]:
+    """Return the number of rankings whose first document bears the identifier of their query, and of those
+    with it among the first `OWN_DEPTH` whose identifier is no plain number.
+
+    doc: int[n]: the documents in rank order, as numbers of byte strings data[start : start + length]; -1 for one
+        without.
+    ptr: int64[queries + 1]: offsets into `doc`.
+    """
+    sizes, first, near = np.diff(ptr), 0, np.zeros(len(queries), np.bool_)
+    for rank in range(OWN_DEPTH):
+        at = np.flatnonzero(sizes > rank)
+        of = doc[ptr[:-1][at] + rank]
+        at, of = at[of >= 0], of[of >= 0]
+        names = queries if len(at) == len(queries) else queries.take(at)
+        own = at[equal_at(data, start[of], length[of], names)]
+        near[own] = True
+        first += len(own) * (rank == 0)
+    names = queries.take(np.flatnonzero(near))
+    return first, sum(not name.isdecimal() for name in names.tolist())
 
 
 def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Placed:

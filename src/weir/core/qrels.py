@@ -266,6 +266,12 @@ class Qrels:
         """True if some grade is not whole."""
         return self.grade.dtype.kind == "f"
 
+    @property
+    def own_relevant(self) -> bool:
+        """True if the document with the identifier of some query is relevant for it."""
+        relevant, own = self.grade > 0, self.docs.codes(self.queries.strings)
+        return bool((self.doc[relevant] == own[self.query_of_row()[relevant]]).any())
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all judgments in their order, 32 hexadecimal digits."""

@@ -464,9 +464,9 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     return same
 
 
-def count_equal(data: Bytes, start: Int64, length: Int64, strings: Strings) -> int:
-    """Return how many of the byte strings data[start[i] : start[i] + length[i]] equal string i of `strings`;
-    empty ones do not count.
+def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings) -> Int64:
+    """Return the i whose byte string data[start[i] : start[i] + length[i]] equals string i of `strings` and is
+    not empty, int64[n].
 
     Strings of equal length and hash count as equal.
     """
@@ -479,6 +479,7 @@ def count_equal(data: Bytes, start: Int64, length: Int64, strings: Strings) -> i
         )
         at = at[data[own] == strings.data[other]]
     if len(at) == 0:
-        return 0
+        return at
     first = hash_strings(data, start[at], length[at])
-    return int(np.count_nonzero(first == hash_strings(strings.data, strings.ptr[:-1][at], length[at])))
+    equal: Int64 = at[first == hash_strings(strings.data, strings.ptr[:-1][at], length[at])]
+    return equal

@@ -131,7 +131,9 @@ class ScoringRules:
 
         Raises FormatError for a malformed file.
         """
-        return join_run(run, qrels, conventions, self.queries)
+        judged = join_run(run, qrels, conventions, self.queries)
+        meant = self.dataset is not None and self.dataset.layout.self_match == "keep"
+        return replace(judged, own_first=0, own_near=0) if meant else judged
 
 
 def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Collection]:

@@ -110,7 +110,7 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         for a, b in pairwise(cuts):
             key[a:b].sort()
     if any(map(contains, rankings.values(), rankings)) and any(
-        query in row and row[query] == -key[at]
+        query in row and (row[query] == -key[at] or not query.isdecimal())
         for (query, row), at in zip(rankings.items(), cuts, strict=False)
     ):
         raise _Unusual  # perhaps a self-match, which is counted

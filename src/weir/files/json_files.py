@@ -36,7 +36,17 @@ from weir.files.parsers import (
     row_arrays,
 )
 from weir.files.pickles import is_pickle, read_pickle
-from weir.files.text_files import BOM, DAMAGE, PACKED, damaged, decoded, open_bytes, read_bytes, require_room
+from weir.files.text_files import (
+    BOM,
+    DAMAGE,
+    PACKED,
+    damaged,
+    decoded,
+    is_pipe,
+    open_bytes,
+    read_bytes,
+    require_room,
+)
 from weir.kernels.jit import available, is_compiled
 from weir.kernels.json_text import ENDED, FULL, ODD, read_plain_documents, scan_object
 from weir.settings import IDENTIFIER_BYTES, RECORD_BYTES
@@ -365,7 +375,8 @@ _FOREIGN = (
         f"{_IMPORTED}",
     ),
 )
-"""(names of which a file of another tool has one, what it is, what is expected and what reads it)."""
+"""(names of which the beginning of another tool's file has one, what it is, what is expected and what reads it)."""
+_HEAD_BYTES = 1 << 12
 
 
 def is_birco_set(value: object) -> bool:
@@ -399,11 +410,11 @@ def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, flo
 
 
 def _refuse_foreign(path: Path) -> None:
-    value: Any = None
-    with suppress(WeirError, ValueError, RecursionError):
-        value = None if is_pickle(path) else json.loads(decoded(whole_json(path), path))
-    for names, found, expected in _FOREIGN if isinstance(value, dict) else ():
-        if not value.keys().isdisjoint(names):
+    head = b""
+    with suppress(WeirError):
+        head = b"" if is_pipe(path) else read_bytes(path, _HEAD_BYTES)
+    for names, found, expected in _FOREIGN:
+        if any(f'"{name}"'.encode() in head for name in names):
             raise FormatError(path, found, expected) from None
 
 

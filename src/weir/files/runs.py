@@ -14,14 +14,14 @@ from typing import TypeVar
 import numpy as np
 
 from weir.core.dangling import composed_otherwise
-from weir.core.judged import Judged
+from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
 from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
-from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, count_equal, stretches, take_strings
+from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches, take_strings
 from weir.core.tables import cell_text
 from weir.errors import BadRanking, BadValue, FormatError, LossWarning, RankingWarning, user_level
 from weir.files.beside import with_beside
@@ -82,6 +82,8 @@ class IdentifierNumbers:
     """Agreement of row order and scores so far."""
     own_first: int = 0
     """Rankings that begin with the identifier of their query."""
+    own_near: int = 0
+    """As in `Judged`."""
     alike: set[str] = field(default_factory=set)
     """Documents and queries that are judged ones but for the composition of letters."""
 
@@ -194,8 +196,10 @@ def _read_parts(
                     at = ranking[doc < 0]
                     found = forms.codes(take_strings(block.buf, rows.start[at], rows.length[at]))
                     numbers.alike.update(forms.take(np.unique(found[found >= 0])).tolist())
-                best = ranking[cuts[:-1]]
-                numbers.own_first += count_equal(block.buf, rows.start[best], rows.length[best], segments)
+                texts = (block.buf, rows.start, rows.length)
+                own_first, own_near = own_documents(*texts, ranking, cuts, segments)
+                numbers.own_first += own_first
+                numbers.own_near += own_near
                 score = rows.score[ranking]
                 float_rank = None
                 if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
@@ -462,6 +466,7 @@ def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engin
         stranger=min(numbers.others, default=b"").decode("utf-8", "replace"),
         tied_end=tied_end,
         own_first=numbers.own_first,
+        own_near=numbers.own_near,
     )
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from weir.argument_types import checked
 from weir.core.intents import IntentQrels
-from weir.core.judged import Judged
+from weir.core.judged import OWN_DEPTH, Judged
 from weir.core.origin import other_algorithms
 from weir.core.qrels import Qrels, grades_that_differ
-from weir.core.rounding import between, count, counted, one_or_more, percent, score
+from weir.core.rounding import between, count, counted, one_or_more, part_of, percent, score
 from weir.core.scores import (
     GROUP_NOTES,
     GROUP_TABLES,
@@ -316,14 +316,15 @@ def noted(
     if len(retrieved) and not len(judged.rank):
         remarks.append(NOTHING_JUDGED)
     rankings = len(retrieved) + judged.ignored
+    own = ""
     if judged.own_first > 1 and judged.own_first >= SELF_MATCHES * rankings:
-        remarks.append(
-            Note(
-                f"{judged.own_first:,} of {rankings:,} rankings begin with the query itself; `self_matches='drop'` "
-                "leaves it out",
-                "a document with the identifier of the query counts like any other; BEIR leaves it out",
-            )
-        )
+        own = f"{judged.own_first:,} of {rankings:,} rankings begin with the query itself"
+    elif judged.own_near and isinstance(judged.judgments, Qrels) and not judged.judgments.own_relevant:
+        have = part_of(judged.own_near, rankings, "rankings", "has", "have")
+        own = f"{have} the query's own document among the first {OWN_DEPTH}"
+    if own:
+        advice = "a document with the identifier of the query counts like any other; BEIR leaves it out"
+        remarks.append(Note(f"{own}; `self_matches='drop'` leaves it out", advice))
     if judged.without_relevant and "empty=left-out" not in scores.conventions:
         said = without_relevant(judged.without_relevant, len(judged))
         remarks.append(Note(said, "`empty='left-out'` leaves them out"))

@@ -222,6 +222,10 @@ _OWN_FILES = {"queries.jsonl", "corpus.jsonl", "qrels", "clicks", "runs", ABOUT,
 CLICK_COLUMNS = ("query-id", "corpus-id", "share", "low", "high", "clicks", "impressions", "expected")
 
 
+AS_JSON = "as JSON; lines of TREC hold no empty ranking, and no identifier with a blank or like a comment"
+"""Said of a run that is written to runs/NAME.json."""
+
+
 def _check_replaceable(folder: Path) -> None:
     if not folder.exists():
         return
@@ -303,6 +307,11 @@ class ImportReport:
         counts += [(whole["documents"], "documents", ""), (len(whole["runs"]), "runs", "")]
         parts = [f"{_counted(count, name)}{rest}" for count, name, rest in counts if count]
         notes = [f"  {note}" for note in whole["notes"]]
+        notes += [
+            f"  {one}: {AS_JSON}"
+            for one in whole["written"]
+            if one.startswith("runs/") and one.endswith(".json")
+        ]
         lines = [*map(_file_line, self.files), f"{self.folder}: {', '.join(parts)}", *notes]
         return [printable(line) for line in lines]
 
