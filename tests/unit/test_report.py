@@ -26,6 +26,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.shown import drawings
 from tests.unit.cells import MANIFEST, write_cell
+from weir.api.charts import cost_charts
 from weir.audit.check import SEVERITIES as AUDITED
 from weir.cli.main import main
 from weir.core.charts import Intervals, Points, Spread
@@ -36,6 +37,7 @@ from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
 from weir.experiment.audit_subjects import subject_of_cells
+from weir.experiment.efficiency import efficiency
 from weir.experiment.published import toml_facts
 from weir.experiment.results import finished_cells, made_in_python
 from weir.measures.measure import MEASURES
@@ -1083,3 +1085,6 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
         "rrf(dense(third), bm25) (third without a version)",
     ]
     assert all(one in section.lead for one in said)
+    kept = {one.quality.system: one.index_bytes is not None for one in efficiency(out)}
+    assert kept == {one.label: one.called in ("bm25", "rm3", "re", "two") for one in finished_cells(out)}
+    assert {one.name for one in cost_charts(efficiency(out))[0].points} <= {"bm25", "rm3", "two"}

@@ -398,7 +398,10 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
     drawn: list[Chart] = []
     for dataset in dict.fromkeys(one.quality.dataset for one in costs):
         own = [one for one in costs if one.quality.dataset == dataset]
-        timed = [(one, ms) for one in own if (ms := one.mean_ms if one.p50_ms is None else one.p50_ms)]
+        single = any(one.p50_ms for one in own)  # times of queries asked together are no times of single ones
+        timed = [(one, ms) for one in own if (ms := one.p50_ms if single else one.mean_ms)]
+        lacking = sum(1 for one in own if single and not one.p50_ms and one.mean_ms)
+        left_out = f" ({lacking} without times of single queries left out)" * (lacking > 0)
         points = tuple(
             Point(
                 names.label(one.quality.system),
@@ -413,7 +416,7 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
             drawn.append(
                 Points(
                     f"Quality against time on {dataset}",
-                    "milliseconds of a query",
+                    f"milliseconds of a query{left_out}",
                     measure,
                     points,
                     front(points, way=direction(measure)) if same else (),

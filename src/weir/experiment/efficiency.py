@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from weir.experiment.results import (
 )
 from weir.experiment.stages import RECORD
 from weir.measures.measure import direction
+from weir.registry import SESSION
 
 DEFAULT = "nDCG@10"
 
@@ -155,6 +156,8 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         served: dict[str, float] = max(latency, key=lambda one: one["answers"], default={})
         single = {} if cached else search.get("single_query_ms") or served
         measured_here = search.get("measured") is not False
+        # Objects without a version keep no index stage, files none at all: the index of the other parts is not all.
+        whole = measured_here and not _unversioned(cell.ranked.declared.get("system"))
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         environment = cell.ranked.made
         hardware = [
@@ -164,8 +167,8 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         measured = Efficiency(
             row,
             documents=index.get("documents"),
-            index_seconds=None if _all_reused(index) else index.get("seconds"),
-            index_bytes=index.get("bytes"),
+            index_seconds=None if _all_reused(index) or not whole else index.get("seconds"),
+            index_bytes=index.get("bytes") if whole else None,
             queries=search.get("queries"),
             search_seconds=search.get("seconds"),
             concurrency=None if single is not served or not served else int(served["concurrency"]),
@@ -190,6 +193,14 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
         return measured
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
+
+
+def _unversioned(described: object) -> bool:
+    # A re-ranker has no index.
+    if isinstance(described, Mapping):
+        parts = [part for name, part in described.items() if name != "reranker"]
+        return SESSION in described or any(map(_unversioned, parts))
+    return isinstance(described, (list, tuple)) and any(map(_unversioned, described))
 
 
 def _index_marks(index: dict[str, Any]) -> Iterator[str]:

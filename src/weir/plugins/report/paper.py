@@ -187,9 +187,10 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
     """Return the time of a query and the size of the index by system, as in BEIR's table 3."""
-    cells = {}
+    cells, costs = {}, list(costs)
+    single = any(one.p50_ms is not None for one in costs)
     for one in costs:
-        ms, gigabytes = one.mean_ms if one.p50_ms is None else one.p50_ms, one.bytes_per_million
+        ms, gigabytes = one.p50_ms if single else one.mean_ms, one.bytes_per_million
         device = "GPU" if "cuda" in one.hardware.lower() or "gpu" in one.hardware.lower() else "CPU"
         cells[one.quality.system, f"{device}, ms"] = figure(ms)
         cells[one.quality.system, "index of 1M docs, GB"] = figure(

@@ -1499,7 +1499,9 @@ def _costs(study: Study) -> Question | None:
     if not machines:
         return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
     marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
-    head = "Not between machines." if len(machines) > 1 else "Partly." if marked else "Yes."
+    together = [one for one in study.costs if one.timed and one.p50_ms is None]
+    mixed = 0 < len(together) < sum(one.timed for one in study.costs)
+    head = "Not between machines." if len(machines) > 1 else "Partly." if marked or mixed else "Yes."
     text = (
         f"{len(machines)} machines: {and_(sorted(machines))}."
         if len(machines) > 1
@@ -1510,8 +1512,12 @@ def _costs(study: Study) -> Question | None:
             f" {counted(len(marked), 'time')} {one_or_more(len(marked), 'leaves', 'leave')} out work that was stored "
             f"before; the table marks {one_or_more(len(marked), 'it', 'them')}."
         )
+    if mixed:
+        text += (
+            f" {counted(len(together), 'result')} without times of single queries: only queries/s compares."
+        )
     text += left_out
-    severity = "caution" if len(machines) > 1 else "note" if marked or untimed else "checked"
+    severity = "caution" if len(machines) > 1 else "note" if marked or mixed or untimed else "checked"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
