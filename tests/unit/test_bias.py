@@ -127,6 +127,11 @@ def test_power_and_ties_are_those_of_their_homes():
         "note": {"k": 3, "queries": 40},
     }
     assert {one.system for one in found} == {"tied"}
+    for by_ranks in (False, True):
+        names = frozenset({"tied"} if by_ranks else ())
+        subject = Subject("mine", qrels=qrels, runs={"tied": tied}, fused_by_ranks=names)
+        told = audited(subject, ["tied scores"]).findings[0].remedy
+        assert ("ranks tie exactly" in told, "more digits" in told) == (by_ranks, not by_ranks)
 
 
 def test_copies_of_a_query_that_are_judged_otherwise_are_counted():

@@ -35,6 +35,7 @@ from weir.core.rounding import percent, score, share_change, typeset, typeset_ch
 from weir.core.tables import excerpt
 from weir.datasets import catalogue
 from weir.errors import FormatError, UnknownName
+from weir.experiment.audit_subjects import subject_of_cells
 from weir.experiment.published import toml_facts
 from weir.experiment.results import finished_cells, made_in_python
 from weir.measures.measure import MEASURES
@@ -1057,11 +1058,11 @@ class Overlap:
 
 
 def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch):
-    folder, model = tmp_path / "ours", Direction()
+    folder = tmp_path / "ours"
     shutil.copytree(results.parent / "mine", folder, ignore=shutil.ignore_patterns("*.weir"))
     made = {
-        "minilm": model,
-        "fused": weir.rrf(model, weir.BM25()),
+        "minilm": Direction(),
+        "fused": weir.rrf(weir.encoder(Direction(), name="third"), weir.BM25()),
         "two": weir.encoder(Direction(), name="other", version="2"),
         "re": weir.BM25() >> Overlap(),
     }
@@ -1070,11 +1071,15 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
     section = next(one for one in weir.report(out).sections if one.name == "reproduce")
     [line, _] = section.notes[0].splitlines()
     assert line == "weir run -d ./ours -s bm25 -s rm3 -m nDCG@10 -o results/"
+    by_ranks = subject_of_cells(weir.load(str(folder)), finished_cells(out)).fused_by_ranks
+    assert (
+        by_ranks == {cell.called for cell in finished_cells(out) if cell.system.startswith("rrf(")} != set()
+    )
     said = [made_in_python(cell) for cell in finished_cells(out)]
     assert sorted(filter(None, said)) == [
         "bm25 >> Overlap (Overlap without a version)",
         "dense(minilm) (minilm without a version)",
         "dense(other) (other 2)",
-        "rrf(dense(Direction), bm25) (Direction without a version)",
+        "rrf(dense(third), bm25) (third without a version)",
     ]
     assert all(one in section.lead for one in said)

@@ -290,7 +290,10 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
                 "caution",
                 f"{MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
                 f"documents with equal scores",
-                "write scores with more digits, or report the expected value: weir eval --ties expected",
+                "ranks tie exactly: fuse with another k or weights, or more of each ranking, or report the expected "
+                "value: weir eval --ties expected"
+                if name in subject.fused_by_ranks
+                else "write scores with more digits, or report the expected value: weir eval --ties expected",
                 (("low", low), ("high", high)),
                 system=name,
             )

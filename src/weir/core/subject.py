@@ -65,6 +65,8 @@ class Subject:
     """Queries of the split, with the documents that may be ranked for them."""
     unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """(candidates that re-rankers left unscored, candidates) by run, from its record."""
+    fused_by_ranks: frozenset[str] = frozenset()
+    """Names of runs that are fusions by ranks, whose equal scores are exact."""
     uneven_depths: tuple[str, ...] | None = None
     """Sentences on rankings too different in length for the measures of their scores; None if they have no scores."""
     versions: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from weir.measures.evaluate import names_of_runs
 from weir.models.encoder import Loaded
 from weir.settings import settings
 from weir.systems.dense_search import encoder_of, query_vectors
+from weir.systems.fusion.methods import METHODS
 
 OWN_INSTRUCTIONS = "{task}"
 """Value of `Dataset.instruction` if each query has its own."""
@@ -103,7 +104,8 @@ def titled(subject: Subject) -> Subject:
     titles = run_titles(list(subject.runs))
     runs = {titles[name]: run for name, run in subject.runs.items()}
     unscored = {titles[name]: counts for name, counts in subject.unscored.items()}
-    return replace(subject, runs=runs, unscored=unscored)
+    by_ranks = frozenset(titles[name] for name in subject.fused_by_ranks)
+    return replace(subject, runs=runs, unscored=unscored, fused_by_ranks=by_ranks)
 
 
 def _are_judgments_and_runs(first: str | Path, rest: Sequence[str | Path], placed: bool) -> bool:
@@ -165,14 +167,22 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     return subjects
 
 
+def _fused_by_ranks(cell: ResultCell) -> bool:
+    system = cell.ranked.declared.get("system")
+    method = dict(system.get("fusion") or {}).get("method") if isinstance(system, Mapping) else None
+    return method in METHODS.names() and not METHODS.get(method).scored
+
+
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
     """Return a subject of an audit: a collection with the rankings of results, by system name."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}
+    by_ranks = frozenset(cell.called for cell in cells if _fused_by_ranks(cell))
     notes = unequal_depths(cells, [row.measure for cell in cells for row in cell.rows])
     return replace(
         subject,
+        fused_by_ranks=by_ranks,
         self_match="drop" if dropped else "keep",
         unscored=unscored,
         uneven_depths=tuple(note.text.removeprefix(f"{cells[0].dataset}: ") for note in notes),

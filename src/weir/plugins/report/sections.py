@@ -1748,13 +1748,12 @@ def reproduce(study: Study) -> Section:
     made = [cell.ranked.made for cell in study.cells]
     versions = sorted({f"weir {one.get('weir')}" for one in made} | {f"Python {one.get('python')}" for one in made}
                       | {f"{n} {v}" for one in made for n, v in dict(one.get("packages") or {}).items()})  # fmt: skip
-    lines = [["dataset", "split", "fingerprint of the collection", "judgments"]]
+    lines = [["dataset", "split", "documents", "judgments", "documents, judged queries and judgments"]]
     for dataset in study.datasets:
         cell = next(cell for cell in study.cells if cell.dataset == dataset)
         record = cell.scored[-1][1]
-        lines.append(
-            [dataset, cell.split, str(record.facts.get("fingerprint")), str(record.declared.get("qrels"))]
-        )
+        prints = (cell.ranked.declared.get("corpus"), cell.judgments, record.facts.get("fingerprint"))
+        lines.append([dataset, cell.split, *map(str, prints)])
     keys = [["dataset", "system", "key of the ranking", "made"]]
     keys += [
         [c.dataset, study.short_name(c.label), c.ranked.stage.key, str(c.ranked.made.get("when"))[:19]]
