@@ -208,3 +208,18 @@ def test_names_of_tasks_are_mtebs():
     for task in known:
         assert mteb.get_task(task.name).metadata.dataset["path"] == task.hub
         assert mteb.get_task(task.name).metadata.main_score == "ndcg_at_10"
+
+
+@pytest.mark.parametrize("unanswered", ["absent", "empty"])
+def test_conventions_are_as_the_page_says(unanswered):
+    from mteb._evaluators.retrieval_metrics import calculate_retrieval_scores
+
+    qrels = {"q1": {"a": 3, "b": 1, "c": 0}, "q2": {"x": 1}, "q3": {"z": 2}, "q4": {"z": 0}}
+    run = {"q1": {"b": 1.0, "a": 1.0, "d": 1.0, "c": 0.5}, "q2": {"y": 1.0, "x": 1.0}, "q4": {"z": 1.0}}
+    theirs = calculate_retrieval_scores(
+        run | ({"q3": {}} if unanswered == "empty" else {}), qrels, [1, 3, 10]
+    )
+    rules = "default" if unanswered == "empty" else "missing=answered-only"
+    here = weir.evaluate(qrels, run, ["nDCG@10", "RR@10", "AP@10"], rules).means()
+    found = {"nDCG@10": theirs.ndcg["NDCG@10"], "RR@10": theirs.mrr["MRR@10"], "AP@10": theirs.map["MAP@10"]}
+    assert found == pytest.approx(here, abs=1e-5)
