@@ -192,13 +192,15 @@ def test_no_documents_and_no_queries():
     assert len(Chunked().index(corpus_of()).search(Queries.of({}), 3)) == 0
 
 
-def test_judgments_of_documents_and_answers_of_chunks_are_noted(tmp_path):
+def test_judgments_of_documents_in_a_collection_of_chunks_are_refused():
     chunks = {f"d{n}#{part}": f"word{n} part{part}" for n in range(4) for part in range(2)}
     mine = weir.Dataset.of(
         corpus=chunks, queries={"q1": "word1", "q2": "word2"}, qrels={"q1": ["d1"], "q2": ["d2"]}, name="mine"
     )
-    notes = [note.text for note in weir.benchmark(mine, ["bm25"], ["nDCG@10"]).notes()]
-    assert any(note.startswith("none of the first 10 documents is judged (bm25 on mine)") for note in notes)
+    with pytest.raises(
+        BadValue, match=r"no document in common: .*; the collection has parts of them: judge the parts"
+    ):
+        weir.benchmark(mine, ["bm25"], ["nDCG@10"])
 
 
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}

@@ -156,7 +156,7 @@ def test_an_identifier_that_only_looks_like_a_judged_one_is_found(judged, data):
         ([("q1", "x1"), ("q2", "x1")], "no document in common: "),
         (
             [("d1", "q1")],
-            "'d1', and all judged ones are its documents: exchange the columns of the judgments",
+            "'d1'; all judged ones are its documents: exchange the columns of the judgments",
         ),
     ],
 )

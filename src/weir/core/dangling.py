@@ -78,10 +78,14 @@ def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collec
         if not known or not len(judged) or (known.codes(judged.strings) >= 0).any():
             continue
         exchanged = other is not None and bool((other.codes(judged.strings) >= 0).all())
-        cure = f", and all judged ones are its {other_kind}: exchange the columns of the judgments"
+        cause = _probable_cause(judged.strings.tolist(), known)
+        if exchanged:
+            cause = f"all judged ones are its {other_kind}: exchange the columns of the judgments"
+        elif all(any(name.startswith(whole) for name in known) for whole in judged[:EXAMPLES]):
+            cause = "the collection has parts of them: judge the parts, or rank whole documents (weir data convert)"
         raise BadValue(
             f"{collection}: the collection and its judgments have no {kind} in common: of {len(known):,} in the "
-            f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{cure * exchanged}"
+            f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{f'; {cause}' * bool(cause)}"
         )
 
 

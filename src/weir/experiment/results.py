@@ -1120,7 +1120,9 @@ def _said_of(cell: ResultCell) -> list[Note]:
         warned = [Note(str(t)) for _, r in cell.stages if r.kind == "run" for t in r.facts.get("notes", ())]
         empty = int(cell.scored[-1][1].facts.get("without_relevant", 0)) if cell.rows else 0
     other = not_as_published(cell)
-    said = [other] * bool(other) + [without_relevant(empty, cell.rows[0].queries)] * bool(empty)
+    said = [other] * bool(other)
+    if empty:
+        said.append(without_relevant(empty, cell.rows[0].queries))
     return list(dict.fromkeys([*map(Note, said), *warned]))
 
 
