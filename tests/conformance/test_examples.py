@@ -47,7 +47,7 @@ def test_the_examples_of_a_page_print_what_it_shows(ran, page):
 def test_without_real_collections_their_examples_are_skipped_with_the_reason(ran, tmp_path):
     done = ran(ROOT / "docs" / "tutorials" / "from-beir.md", shared=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 run, 1 skipped" in done.stdout
+    assert "2 run, 1 skipped" in done.stdout
     assert "needs scifact in ../shared/data" in done.stdout
 
 

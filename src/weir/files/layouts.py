@@ -293,8 +293,9 @@ def _of_other_formats(layout: CollectionLayout) -> list[Path]:
     stems = {name.partition(".")[0] for name in names} | {"documents"}
     found = list[Path]()
     with suppress(OSError):  # a folder that may be passed and not listed
-        here = [path for path in root.iterdir() if path.name.partition(".")[0].lower() in stems]
-        found += [path for path in here if path.name.removesuffix(".gz") not in names]
+        called = {path: path.name.removesuffix(".gz") for path in root.iterdir()}
+        whole = {path: Path(name.removesuffix(".zst")).stem.lower() for path, name in called.items()}
+        found += [path for path, name in called.items() if whole[path] in stems and name not in names]
     with suppress(OSError):
         splits = [path for path in (root / "qrels").iterdir() if path.name[:1] != "."]
         found += [path for path in splits if Path(path.name.removesuffix(".gz")).suffix not in _QRELS_ENDINGS]
