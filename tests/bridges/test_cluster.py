@@ -106,7 +106,8 @@ def workers() -> list[int]:
     numbers = []
     for process in Path("/proc").iterdir():
         with suppress(OSError):
-            if process.name.isdecimal() and b" on brook-" in (process / "cmdline").read_bytes():
+            title = (process / "cmdline").read_bytes() if process.name.isdecimal() else b""
+            if title.startswith(b"ray::") and b" on brook-" in title:
                 numbers.append(int(process.name))
     return numbers
 

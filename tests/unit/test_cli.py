@@ -536,3 +536,9 @@ def test_what_is_missing_of_a_grid_is_named(tmp_path, capsys):
         for command in (["run", "-o", str(tmp_path / "out")], ["plan"]):
             assert main([*command, *arguments, "-q"]) == 2
             assert f"found no {missing}; expected one or more" in capsys.readouterr().err
+
+
+def test_the_option_that_other_tools_have_for_a_split_leads_to_the_name(capsys):
+    assert "a split stands after the collection" in refused(
+        capsys, "run", "-d", "x", "--split", "dev", "-s", "bm25"
+    )

@@ -44,6 +44,7 @@ from weir.measures.measure import MEASURES
 from weir.models.checkpoints import cards
 from weir.plugins.llm.answers_report import ModelUse
 from weir.plugins.llm.rerank import METHODS
+from weir.plugins.report import sections
 from weir.plugins.report.cite import _entries
 from weir.plugins.report.page import USUAL, Packed, QueryScores, with_rankings
 from weir.plugins.report.paper import trained_on
@@ -221,6 +222,15 @@ def test_the_commands_of_the_page_can_be_pasted_and_make_the_same_cells(
     key = operator.attrgetter("dataset", "system", "ranked.stage.key")
     assert sorted(map(key, finished_cells(Path("results")))) == sorted(map(key, finished_cells(results)))
     assert Path("report.html").exists()
+
+
+def test_the_command_fetches_what_can_be_fetched(made, monkeypatch):
+    for place, begin in (
+        ("scifact", "weir run --fetch -d scifact -s"),
+        ("brook-facts", "weir run -d brook-facts -s"),
+    ):
+        monkeypatch.setattr(sections, "name_given", lambda cell, place=place: place)
+        assert sections.reproduce(made.study).notes[0].startswith(begin)
 
 
 def test_the_command_names_a_depth_and_a_split_that_are_not_the_usual_ones(results, tmp_path, monkeypatch):

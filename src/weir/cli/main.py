@@ -468,6 +468,10 @@ def _error_line_and_code(error: BaseException, arguments: list[str]) -> tuple[st
 def _usage_fault(error: click.UsageError, context: click.Context, arguments: list[str]) -> str:
     from weir.api.given import is_results_folder, two_folders
 
+    if isinstance(error, click.NoSuchOption) and error.option_name == "--split":  # as other tools have it
+        return (
+            "No such option '--split'; a split stands after the collection, as in scifact:train or ./mine:dev"
+        )
     folders = [argument for argument in arguments if is_results_folder(argument)]
     if type(error) is click.UsageError and len(folders) > 1:
         return two_folders(*folders[:2])

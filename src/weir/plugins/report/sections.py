@@ -46,6 +46,7 @@ from weir.core.rounding import (
 )
 from weir.core.subject import Subject
 from weir.core.tables import Cell, Table, sentences, table_of
+from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
@@ -1723,8 +1724,12 @@ def _command_lines(study: Study) -> str:
     named = [cell for cell in study.cells if not made_in_python(cell)]
     for depth in dict.fromkeys(cell.depth for cell in named):
         own = [cell for cell in named if cell.depth == depth]
-        parts = ["weir run"]
-        parts += dict.fromkeys(f"-d {shlex.quote(name_given(cell))}" for cell in own)
+        places = dict.fromkeys(map(name_given, own))
+        known = [
+            name for place in places if (name := place.partition(":")[0]) in catalogue.collection_names()
+        ]
+        parts = ["weir run" + " --fetch" * any(catalogue.get(name).urls for name in known)]
+        parts += [f"-d {shlex.quote(place)}" for place in places]
         parts += dict.fromkeys(f"-s {shlex.quote(cell.system)}" for cell in own)
         parts += [f"-m {shlex.quote(name)}" for name in study.measures]
         parts += [f"-k {depth}"] * (depth != DEPTH)
