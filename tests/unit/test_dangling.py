@@ -14,7 +14,7 @@ from tests.unit.brooklet import write_collection
 from weir.api.collection_notes import complete_cutoffs
 from weir.audit.rankings import identifiers
 from weir.cli.main import main
-from weir.core.dangling import dangling
+from weir.core.dangling import dangling, refuse_strangers
 from weir.core.strings import Ids
 from weir.core.subject import Subject
 from weir.errors import BadValue
@@ -170,6 +170,20 @@ def test_a_grid_refuses_judgments_of_another_collection(tmp_path, capsys, judged
     assert said in error
     with pytest.raises(BadValue, match="in common"):
         weir.benchmark(data, "bm25")
+
+
+@pytest.mark.parametrize("known", [["10", "17"], ["1#0", "1#1"], ["1_a"], ["1a"], ["1"]])
+@pytest.mark.parametrize("of", ["queries", "documents"])
+def test_only_documents_with_a_sign_after_the_judged_name_are_its_parts(known, of):
+    pair = {"1": {"d": 1}} if of == "queries" else {"q": {"1": 1}}
+    queries, docs = (Ids.of(known), Ids.of(["d"])) if of == "queries" else (Ids.of(["q"]), Ids.of(known))
+    if known == ["1"]:
+        refuse_strangers(weir.Qrels.of(pair), queries, docs, "mine")
+        return
+    with pytest.raises(BadValue) as refused:
+        refuse_strangers(weir.Qrels.of(pair), queries, docs, "mine")
+    parts = of == "documents" and not known[0][1].isalnum()
+    assert ("has parts of them" in str(refused.value)) == parts
 
 
 def test_a_grid_with_one_known_pair_says_the_rest_in_a_note(tmp_path, capsys):

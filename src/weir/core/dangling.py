@@ -81,12 +81,16 @@ def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collec
         cause = _probable_cause(judged.strings.tolist(), known)
         if exchanged:
             cause = f"all judged ones are its {other_kind}: exchange the columns of the judgments"
-        elif all(any(name.startswith(whole) for name in known) for whole in judged[:EXAMPLES]):
+        elif kind == "document" and all(_has_parts(whole, known) for whole in judged[:EXAMPLES]):
             cause = "the collection has parts of them: judge the parts, or rank whole documents (weir data convert)"
         raise BadValue(
             f"{collection}: the collection and its judgments have no {kind} in common: of {len(known):,} in the "
             f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{f'; {cause}' * bool(cause)}"
         )
+
+
+def _has_parts(name: str, docs: Ids) -> bool:
+    return any(one.startswith(name) and one != name and not one[len(name)].isalnum() for one in docs)
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
