@@ -328,11 +328,9 @@ class Cluster(Protocol):
 
     def capacity(self) -> Capacity:
         """Return the current size; raises BadValue if the cluster can make no result or cannot be reached."""
-        ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
         """Make the unfinished results of an experiment; raises the WeirError of one that failed."""
-        ...
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")

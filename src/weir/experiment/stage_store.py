@@ -183,31 +183,24 @@ class StageSharing(Protocol):
 
     def try_out(self) -> None:
         """Write, read and remove an object, to test access to the store."""
-        ...
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
         """Download a stage, and return True; False if the store lacks it or, with a note, has it damaged."""
-        ...
 
     def has(self, stage: Stage, root: Path) -> bool:
         """Return True if the shared store has this stage."""
-        ...
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload a valid stage unless the store has it, its record last."""
-        ...
 
     def tell(self, stage: Stage, root: Path) -> None:
         """Upload the record of a stage whose files stay on this machine."""
-        ...
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a stage whose files are damaged."""
-        ...
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
         """Return a context manager that waits for the exclusive right to make a stage, and holds it."""
-        ...
 
 
 STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", group="weir.stage_stores")

@@ -37,31 +37,25 @@ class TokenRows(Protocol):
     @property
     def dimensions(self) -> int:
         """The length of a token vector."""
-        ...
 
     @property
     def lengths(self) -> Int64:
         """The number of token vectors of each document, int64[documents]."""
-        ...
 
     @property
     def all_rows(self) -> Ragged | None:
         """All vectors if that takes no copy, else None."""
-        ...
 
     def __len__(self) -> int: ...
 
     def rows(self, start: int, stop: int) -> Ragged:
         """Return the token vectors of documents start..stop-1."""
-        ...
 
     def rows_of(self, numbers: NDArray[np.integer]) -> Ragged:
         """Return the token vectors of these documents, in this order."""
-        ...
 
     def release(self) -> None:
         """Free the memory of earlier blocks."""
-        ...
 
 
 def search_tokens(

@@ -476,7 +476,7 @@ def _too_few_units(study: Study, whole: Comparison) -> Iterator[Statement]:
         yield Statement(
             f"Anything over {whole.dataset}:",
             f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
-            f"{_weights_clause(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
+            f"{_weights_clause(study) if whole.unit == 'datasets' else ''}, however large it is.",
         )
 
 
@@ -576,7 +576,7 @@ def leaderboard(study: Study) -> Section | None:
         return None
     whole = wholes[0]
     over = (
-        f"Mean over {whole.dataset}{_weights_clause(study, whole)}; the small ticks are the means on each of them. "
+        f"Mean over {whole.dataset}{_weights_clause(study)}; the small ticks are the means on each of them. "
         if whole.unit == "datasets"
         else f"Mean over {whole.count:,} queries of {whole.dataset}. "
     )
@@ -648,7 +648,7 @@ def _from_to(counts: Sequence[int]) -> str:
     return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
-def _weights_clause(study: Study, whole: Comparison) -> str:
+def _weights_clause(study: Study) -> str:
     if len(set(study.unit_of.values())) == len(study.datasets):
         return ", each counting alike"
     return ", where splits of one, and members of one group, count together"

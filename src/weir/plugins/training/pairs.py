@@ -85,11 +85,9 @@ class PairSource(Protocol):
 
     def describe(self) -> dict[str, object]:
         """Return everything besides the collection that decides the pairs."""
-        ...
 
     def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
         """Return (query, relevant text) pairs of a collection, without negatives."""
-        ...
 
 
 # ----------

@@ -33,21 +33,17 @@ class VectorSource(Protocol):
     @property
     def dimensions(self) -> int:
         """Number of dimensions of a vector."""
-        ...
 
     def __len__(self) -> int: ...
 
     def block(self, start: int, stop: int) -> Float32:
         """Return vectors start..stop-1, contiguous float32[n, d], valid until the next block."""
-        ...
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
         """Return copies of the vectors of these numbers, float32[n, d]."""
-        ...
 
     def release(self) -> None:
         """Free the memory of blocks already read."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
