@@ -35,6 +35,7 @@ from weir.files.atomic import sweep
 from weir.files.integrity import Checksum, checksums_of
 from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
+from weir.files.text_files import Watch
 from weir.files.write import write_run
 from weir.registry import Registry, session_only, sessions
 from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, rankings
@@ -168,8 +169,6 @@ def _cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, objec
 
 T = TypeVar("T")
 
-Watch = Callable[[str, int, int], None]
-"""Called with (activity, amount done, total); a total of 0 marks a note."""
 INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings; returns the run, the facts of its record, and the measurement."""

@@ -18,12 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.kernels.arrays import Float32, Float64, Int32, Int64
 from weir.kernels.jit import jit
 
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
 
 Pairs: TypeAlias = tuple[Int64, Int32, Counts]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,14 +16,11 @@ from weir.files.integrity import read_array
 from weir.models.batching import Ragged
 from weir.plugins import encoders
 from weir.settings import require_memory, settings
+from weir.systems.protocol import Progress
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import spans
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (documents read, all)."""
-
 BLOCK_TOKENS = 1 << 17
-"""Document tokens in a block."""
 QUERY_TOKENS = 2048
 """Query tokens scored together, by the size of the caches."""
 MAX_OPEN_SHARE = 0.4

@@ -1068,13 +1068,10 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
     return AUDITED.index(finding.severity), -size
 
 
-def _said_of(finding: Finding) -> str:
-    return f"{finding.subject}{f', {finding.system}' if finding.system else ''}"
-
-
 def said(finding: Finding) -> str:
     """Return a finding as a phrase, with its collection and system."""
-    return f"{_said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
+    system = f", {finding.system}" if finding.system else ""
+    return f"{finding.subject}{system}: {typeset(finding.statement.split('; ')[0])}"
 
 
 def _with_documents(study: Study) -> list[str]:

@@ -107,7 +107,6 @@ VIEW = "title text"
 BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
 """Pairs scored and stored together, which is the most that a killed process loses."""
 RENDERED_PAIRS = 4096
-"""Pairs rendered together."""
 
 
 class PairModel(Protocol):

@@ -81,7 +81,6 @@ class IndexMaker(Protocol):
 
 
 INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approximate_indexes")
-"""Libraries of approximate indexes."""
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:

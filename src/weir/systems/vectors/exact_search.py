@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -15,16 +14,13 @@ from weir import kernels
 from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
+from weir.systems.protocol import Progress
 
 if TYPE_CHECKING:
     from weir.kernels.dot_product import BestKeys, DocumentBlock, PackedQueries, Panels, QueryVectors
 
 # ----------
 # Sources of vectors, read in blocks.
-
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (documents read, all)."""
 
 
 class VectorSource(Protocol):
