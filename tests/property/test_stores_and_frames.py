@@ -217,6 +217,51 @@ def test_answers_are_of_the_queries_that_whoever_kept_them_names(lines, tmp_path
     assert named == {"what is x": {"1": 0.5}, "what is y": {"2": 0.5}}
 
 
+NAMES = ["id", "doc_id", "chunk_id", "source", "page"]
+
+
+@EASY
+@given(
+    rows=st.lists(
+        st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=4), min_size=1, max_size=4
+    ),
+    own=st.booleans(),
+    dumped=st.booleans(),
+)
+def test_documents_are_called_as_their_own_field_or_their_metadata_says_if_one_name_tells_them_apart(
+    rows, own, dumped, tmp_path
+):
+    texts = [f"text {n}" for n in range(len(rows))]
+    values = [
+        {"id": f"own{n}" if own else None, "page_content": text, "metadata": row}
+        for n, (text, row) in enumerate(zip(texts, rows, strict=True))
+    ]
+    whole = [{"lc": 1, "type": "constructor", "kwargs": one} for one in values]
+
+    def ids(name):
+        return [str(row[name]) for row in rows if name in row]
+
+    apart = [name for name in NAMES[:3] if len(set(ids(name))) == len(rows)]
+    several = sum(bool(ids(name)) for name in NAMES[:3]) > 1
+    try:
+        imported(tmp_path, "chunks.json", json.dumps(whole if dumped else values))
+        asked = ""
+    except BadValue as error:
+        asked = str(error)
+    if asked:
+        assert re.search("(id|doc_id|chunk_id) could each be the doc", asked)
+        assert (own, several, len(apart) == 1) == (False, True, False)
+        return
+    lines = (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()
+    found = {one["text"]: one["_id"] for one in map(json.loads, lines)}
+    expected = {text: f"own{n}" if own else "" for n, text in enumerate(texts)}
+    if not own and (apart or not several):
+        name = apart[0] if apart else next((name for name in NAMES[:3] if ids(name)), "")
+        if len(set(ids(name))) == len(ids(name)):
+            expected = {text: str(row.get(name, "")) for text, row in zip(texts, rows, strict=True)}
+    assert {text: "" if name.startswith("text-") else name for text, name in found.items()} == expected
+
+
 def test_groups_of_examples_are_fields_of_the_query_also_as_text(tmp_path):
     rows = [{"inputs": {"question": f"question {n}?"}, "outputs": {"relevant_ids": [f"d{n}"]}} for n in "ab"]
     imported(tmp_path, "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
