@@ -584,7 +584,8 @@ def _all_paths(values: Sequence[object]) -> list[Path]:
 def _folder(value: object) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise BadValue(
-            f"found {type(value).__name__} alone; expected judgments and two runs, or folders of results"
+            f"found {type(value).__name__} where a folder of results belongs; judgments and rankings are given as "
+            "why(qrels, first, second)"
         )
     return path_of(value)
 

@@ -59,7 +59,7 @@ from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-from weir.stats.score_rows import cut_depth, result_rows, uncalibrated
+from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
 from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
 from weir.systems.composite import adapted_to, one_session, parts_of, titled
@@ -256,6 +256,8 @@ class Cell:
             if (cut := self._cut(judged)) is not None:
                 figures["cut"] = cut
             figures["without_relevant"] = judged.without_relevant
+            if dataset.layout.self_match != "keep":
+                figures["own"] = own_counts(judged)
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
