@@ -23,6 +23,7 @@ from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import (
     BadValue,
     FormatError,
+    LossWarning,
     RankingWarning,
     StoreError,
     UnknownName,
@@ -565,6 +566,7 @@ class Experiment:
             raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
         _warn_of_shared(systems, len(datasets))
+        _warn_of_repeated(self.systems)
         written, at = at is not None, at or Path()
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
@@ -609,6 +611,15 @@ def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:
                 ),
                 stacklevel=user_level(),
             )
+
+
+def _warn_of_repeated(systems: Iterable[object]) -> None:
+    first: dict[str, str] = {}
+    for text in (one.strip() for one in systems if isinstance(one, str)):
+        for system in parse_systems(text):
+            if (other := first.setdefault(str(system), text)) != text:
+                said = f"{text} and {other} are one system, {system}: it runs once"
+                warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 MODEL_PACKAGES = (
