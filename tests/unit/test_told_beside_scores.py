@@ -352,6 +352,15 @@ def test_the_own_documents_of_queries_are_told_from_the_first(tmp_path, judged, 
             warnings.simplefilter("ignore", RankingWarning)
             scores = weir.evaluate(given_judgments, given_run, "nDCG@10")
         assert any(one.text.startswith(note) for one in scores.notes()) == said
+    (tmp_path / "c" / "qrels").mkdir(parents=True)
+    (tmp_path / "qrels.tsv").rename(tmp_path / "c" / "qrels" / "test.tsv")
+    for keep in (False, True):
+        if keep:
+            (tmp_path / "c" / "collection.toml").write_text("self_match = 'keep'\n")
+        place = tmp_path / f"results-{keep}"
+        weir.benchmark(str(tmp_path / "c"), [f'run("{tmp_path}/run.trec")'], "nDCG@10", place)
+        for of_grid in (weir.results(place).notes(), weir.results(place, "nDCG@10").notes()):
+            assert any(note in one.text for one in of_grid) == (said and not keep)
 
 
 @pytest.mark.filterwarnings("ignore:.*ranks and scores say different orders")

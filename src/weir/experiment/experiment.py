@@ -23,6 +23,7 @@ from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import (
     BadValue,
     FormatError,
+    LossWarning,
     RankingWarning,
     StoreError,
     UnknownName,
@@ -59,7 +60,7 @@ from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-from weir.stats.score_rows import cut_depth, result_rows, uncalibrated
+from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
 from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
 from weir.systems.composite import adapted_to, objects_in, one_session, parts_of, titled
@@ -257,6 +258,8 @@ class Cell:
             if (cut := self._cut(judged)) is not None:
                 figures["cut"] = cut
             figures["without_relevant"] = judged.without_relevant
+            if dataset.layout.self_match != "keep":
+                figures["own"] = own_counts(judged)
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
@@ -563,6 +566,7 @@ class Experiment:
             raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
         _warn_of_shared(systems, len(datasets))
+        _warn_of_repeated(self.systems)
         written, at = at is not None, at or Path()
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
@@ -607,6 +611,15 @@ def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:
                 ),
                 stacklevel=user_level(),
             )
+
+
+def _warn_of_repeated(systems: Iterable[object]) -> None:
+    first: dict[str, str] = {}
+    for text in (one.strip() for one in systems if isinstance(one, str)):
+        for system in parse_systems(text):
+            if (other := first.setdefault(str(system), text)) != text:
+                said = f"{text} and {other} are one system, {system}: it runs once"
+                warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 MODEL_PACKAGES = (
