@@ -63,7 +63,7 @@ from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
 from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
-from weir.systems.composite import adapted_to, one_session, parts_of, titled
+from weir.systems.composite import adapted_to, objects_in, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
@@ -209,6 +209,7 @@ class Cell:
 
         def without_self() -> tuple[Run, dict[str, Any], Making]:
             with stages.bench.making() as making:
+                making.objects |= objects_in(self.adapted)
                 _, run = stages.read_or_search(self.adapted, self.k + 1)
                 with stages.bench.timed():
                     run = run.without_self().top(self.k)
@@ -273,9 +274,8 @@ class Cell:
             "rows": [row.to_dict() for row in rows],
         }
         inputs = (("run", folder.name),)
-        record = Record(
-            "scores", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
-        )
+        made = current_environment(stage, {})
+        record = Record("scores", stage.name, stage.declared, files, inputs, made, making.cost(), facts)
         write_record(path.with_suffix(".json"), record)
 
 

@@ -729,25 +729,54 @@ def place_to_name(cell: ResultCell) -> str:
     return place
 
 
-def made_in_python(cell: ResultCell) -> str:
-    """Return why no command can name a result's system, such as "dense(minilm) (minilm without a version)"; "" if
-    one can.
+def without_command(cell: ResultCell) -> str:
+    """Return why no command here makes a result's system, such as "mine (made in Python; ...)"; "" if one does.
 
-    Its name stands for objects of a program, which have names and perhaps versions, or for a system not known here.
+    Its name stands for objects of a program, which have names and perhaps versions, or for a system of a package that
+    is not installed.
     """
-    objects = dict.fromkeys(
-        f"{one.get('name')} {'without a version' if one.get('version') is None else one['version']}"
-        for one in _objects(cell.ranked.declared.get("system"))
-    )
-    if objects:
-        return f"{cell.system} ({', '.join(objects)})"
+    if objects := given_objects(cell):
+        return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
     try:
         parse_system(cell.system)
-    except UnknownName:
-        return f"{cell.system} (not known here)"
+    except UnknownName as error:
+        return (
+            f"{cell.system} ({str(error).partition(';')[0]}; a package that brings it is not installed here)"
+        )
     except WeirError:  # a setting that only the machine of the results has
         pass
     return ""
+
+
+@dataclass(frozen=True)
+class GivenObject:
+    """A function or an object of a user in the system of a result."""
+
+    name: str
+    version: str | None
+    made_of: str
+    """Its function or class; "" if no record tells."""
+    checkpoint: str
+    """Of its model; "" for none."""
+
+    def __str__(self) -> str:
+        of = f" of {self.checkpoint}" * (self.checkpoint not in ("", self.name))
+        version = "without a version" if self.version is None else f"version {self.version}"
+        return f"{self.name}: {self.made_of or 'an object'}{of}, {version}"
+
+
+def given_objects(cell: ResultCell) -> list[GivenObject]:
+    """Return a user's functions and objects in a result's system, each once."""
+    made: dict[str, Any] = {}
+    for _, record in cell.stages:
+        made |= record.made.get("objects") or {}
+    found = {str(one.get("name")): one.get("version") for one in _objects(cell.ranked.declared.get("system"))}
+    return [
+        GivenObject(
+            name, version, *(str(made.get(name, {}).get(fact, "")) for fact in ("class", "checkpoint"))
+        )
+        for name, version in found.items()
+    ]
 
 
 def _objects(described: object) -> Iterator[Mapping[str, Any]]:

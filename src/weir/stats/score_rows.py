@@ -340,8 +340,16 @@ def noted(
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))
+    documents, of = judged.barred
+    if documents:
+        remarks.append(
+            Note(
+                f"removed: {counted(documents, 'document')} of {counted(of, 'ranking')}, which the query's candidates, "
+                "exclusions or filter bar"
+            )
+        )
     if cut := cut_depth(retrieved):
-        remarks += shallow_notes(cut, map(str, measures))
+        remarks += shallow_notes(cut, map(str, measures), ", once barred ones are removed" * (documents > 0))
     if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
@@ -389,12 +397,17 @@ def cut_depth(retrieved: Int32) -> int | None:
     return int(lengths.max())
 
 
-def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
+def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
     """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking; []
-    without any."""
+    without any.
+
+    once: words on documents that were removed from them.
+    """
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
-    what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
+    what = (
+        f"rankings have at most {counted(depth, 'document')}{once}, and {', '.join(beyond)} {looks} no deeper"
+    )
     return [Note(what)] if beyond else []
 
 
