@@ -15,7 +15,7 @@ from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
 from weir.cli.main import main
-from weir.errors import BadValue, FormatError, StoreError, UnknownName
+from weir.errors import BadValue, FormatError, LossWarning, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, mixed_provenance
 from weir.systems.lexical.bm25 import BM25Searcher
@@ -35,6 +35,15 @@ def test_a_grid_gives_a_row_for_each_cell_and_measure(tmp_path, collection):
     assert all(r.queries == 4 and r.answered == 3 for r in rows)  # nothing in the collection says xylophone
     assert all(0 <= r.mean <= 1 and np.isnan([r.low, r.high]).all() for r in rows)  # of four queries
     assert list(folder_rows(tmp_path / "results")) == rows
+
+
+def test_two_spellings_of_one_system_run_once_and_it_is_said(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25", "bm25(b={0.4, 0.75})", "bm25"), ("nDCG@10",))
+    with pytest.warns(LossWarning) as told:
+        rows = grid.execute(tmp_path / "results")
+    assert [row.system for row in rows] == ["bm25", "bm25(b=0.75)"]
+    [said] = {str(one.message) for one in told}
+    assert said == "bm25(b={0.4, 0.75}) and bm25 are one system, bm25: it runs once"
 
 
 def test_finished_cells_are_read_and_not_repeated(tmp_path, collection):
