@@ -270,7 +270,9 @@ def check_shared_queries(
         return
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
-    judgments = qrels() if judged.ignored >= answered else None
+    # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
+    suspect = judged.ignored >= answered >= len(judged.rank)
+    judgments = qrels() if suspect else None
     if isinstance(judgments, Qrels):
         ranked = run()
         queries, docs = ranked.queries.strings, ranked.docs.strings.take(np.unique(ranked.doc))
