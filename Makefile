@@ -19,6 +19,8 @@ RESOLVED = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 
 # Where Python is told to write no bytecode, each of hundreds of processes would compile all modules again.
 export PYTHONDONTWRITEBYTECODE =
+# As many processes as cores run the tests: further threads of OpenBLAS only wait.
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test test-slow test-torch explore fuzz oldest newest lock wheel check bench docs coming-from golden clean
 

@@ -3,7 +3,7 @@
     python benchmarks/report_bench.py [--systems 30] [--scale 1.0] [--repetitions 5] [--work FOLDER]
 
 The folder is synthetic: datasets with BEIR's numbers of test queries (scale: times so many, 10,000 at most), systems of
-unlike strength, one measure. Each build is a process of its own, in seconds of wall time with its peak memory. In
+unlike strength, one measure. Each build is a process of its own with one thread, in seconds of wall time with its peak memory. In
 Chromium: milliseconds from the navigation to the first row of the query browser, and to draw another query and another
 collection. Without playwright or Chromium the page is not opened. One line goes to results/report_bench.jsonl.
 """
@@ -11,6 +11,7 @@ collection. Without playwright or Chromium the page is not opened. One line goes
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import append, machine, versions
+from common import ONE_THREAD, append, machine, versions
 
 QUERIES = {
     "msmarco": 6980, "trec-covid": 50, "nfcorpus": 323, "bioasq": 500, "nq": 3452, "hotpotqa": 7405, "fiqa": 648,
@@ -141,6 +142,7 @@ def main() -> None:
         for _ in range(options.repetitions):
             done = subprocess.run(
                 [sys.executable, "-c", BUILD, str(folder), str(page)],
+                env=os.environ | ONE_THREAD,
                 capture_output=True,
                 text=True,
                 check=True,

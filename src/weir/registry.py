@@ -198,10 +198,19 @@ def _process_session() -> str:
     return os.urandom(8).hex()
 
 
-def _own_name(given: object, adapter: str) -> str:
+def checkpoint_of(given: object) -> str:
+    """Return the hub's name, or the end of the path, of the checkpoint in a model object; "" for other objects."""
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
-    if isinstance(checkpoint, str) and checkpoint.strip():  # a hub's name, or a path
-        return "/".join(PurePath(checkpoint).parts[-2:])
+    return (
+        "/".join(PurePath(checkpoint).parts[-2:])
+        if isinstance(checkpoint, str) and checkpoint.strip()
+        else ""
+    )
+
+
+def _own_name(given: object, adapter: str) -> str:
+    if checkpoint := checkpoint_of(given):
+        return checkpoint
     name = given.__name__ if inspect.isroutine(given) else type(given).__name__
     if name == "<lambda>" or isinstance(given, partial):
         how = f"{adapter}(..., name='mine')" if adapter else "name='mine'"

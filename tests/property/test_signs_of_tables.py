@@ -386,7 +386,7 @@ def test_judgments_beside_a_folder_of_judgments_are_told(tmp_path):
     for name in ("qrels/test.tsv", "qrels.txt"):
         (tmp_path / name).write_text("q\td\t1\n")
     assert list(left_out(find_layout(tmp_path))) == [
-        f"{tmp_path / 'qrels.txt'} is not read: {tmp_path / 'qrels'} is"
+        f"{tmp_path / 'qrels.txt'} is not read: {tmp_path / 'qrels' / 'test.tsv'} is"
     ]
 
 

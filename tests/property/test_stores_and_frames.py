@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -12,9 +15,9 @@ from hypothesis import strategies as st
 from tests.unit.imports import imported, report_of, written
 
 import weir
-from weir.errors import BadValue, LossWarning, WeirError
+from weir.errors import BadValue, FormatError, LossWarning, WeirError
 from weir.files.column_names import fold
-from weir.files.layouts import DOCUMENTS, QRELS, QUERIES
+from weir.files.layouts import DOCUMENTS, QRELS, QUERIES, find_layout, left_out
 from weir.files.runs import read_qrels
 from weir.plugins.importing import Choices
 from weir.plugins.importing.merge import made_id
@@ -214,6 +217,51 @@ def test_answers_are_of_the_queries_that_whoever_kept_them_names(lines, tmp_path
     assert named == {"what is x": {"1": 0.5}, "what is y": {"2": 0.5}}
 
 
+NAMES = ["id", "doc_id", "chunk_id", "source", "page"]
+
+
+@EASY
+@given(
+    rows=st.lists(
+        st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=4), min_size=1, max_size=4
+    ),
+    own=st.booleans(),
+    dumped=st.booleans(),
+)
+def test_documents_are_called_as_their_own_field_or_their_metadata_says_if_one_name_tells_them_apart(
+    rows, own, dumped, tmp_path
+):
+    texts = [f"text {n}" for n in range(len(rows))]
+    values = [
+        {"id": f"own{n}" if own else None, "page_content": text, "metadata": row}
+        for n, (text, row) in enumerate(zip(texts, rows, strict=True))
+    ]
+    whole = [{"lc": 1, "type": "constructor", "kwargs": one} for one in values]
+
+    def ids(name):
+        return [str(row[name]) for row in rows if name in row]
+
+    apart = [name for name in NAMES[:3] if len(set(ids(name))) == len(rows)]
+    several = sum(bool(ids(name)) for name in NAMES[:3]) > 1
+    try:
+        imported(tmp_path, "chunks.json", json.dumps(whole if dumped else values))
+        asked = ""
+    except BadValue as error:
+        asked = str(error)
+    if asked:
+        assert re.search("(id|doc_id|chunk_id) could each be the doc", asked)
+        assert (own, several, len(apart) == 1) == (False, True, False)
+        return
+    lines = (tmp_path / "out" / "corpus.jsonl").read_text().splitlines()
+    found = {one["text"]: one["_id"] for one in map(json.loads, lines)}
+    expected = {text: f"own{n}" if own else "" for n, text in enumerate(texts)}
+    if not own and (apart or not several):
+        name = apart[0] if apart else next((name for name in NAMES[:3] if ids(name)), "")
+        if len(set(ids(name))) == len(ids(name)):
+            expected = {text: str(row.get(name, "")) for text, row in zip(texts, rows, strict=True)}
+    assert {text: "" if name.startswith("text-") else name for text, name in found.items()} == expected
+
+
 def test_groups_of_examples_are_fields_of_the_query_also_as_text(tmp_path):
     rows = [{"inputs": {"question": f"question {n}?"}, "outputs": {"relevant_ids": [f"d{n}"]}} for n in "ab"]
     imported(tmp_path, "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -283,6 +331,59 @@ def test_names_of_files_that_differ_in_capitals_are_told(tmp_path):
     with pytest.warns(LossWarning) as said:
         weir.load(tmp_path)
     assert [str(one.message).partition(" is not read")[0] for one in said] == list(map(str, others))
+
+
+PARTS = {
+    "corpus": '{"_id": "d", "text": "x"}\n',
+    "queries": '{"_id": "q", "text": "x"}\n',
+    "qrels": "query-id\tcorpus-id\tscore\nq\td\t1\n",
+    "README": "",
+}
+CALLED = [
+    *(
+        "corpus.jsonl",
+        "Corpus.jsonl",
+        "corpus.CSV",
+        "corpus.jsonl.gz",
+        "queries.tsv",
+        "queries.jsonl",
+        "QUERIES.jsonl",
+    ),
+    *(
+        "qrels.tsv",
+        "qrels/test.tsv",
+        "qrels/dev.csv",
+        "Qrels/Dev.tsv",
+        "qrels/dev.TSV",
+        "README.md",
+        "qrels/notes.md",
+    ),
+]
+
+
+@EASY
+@given(st.sets(st.sampled_from(CALLED), min_size=1), st.sampled_from(["", "x/"]))
+def test_a_zip_is_read_and_told_of_as_the_folder_in_it(names, top):
+    """Each file that is called as a part is read or told by name."""
+    with TemporaryDirectory() as place:
+        folder, packed = Path(place) / "c", Path(place) / "c.zip"
+        with zipfile.ZipFile(packed, "w") as archive:
+            for name in names:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                text = PARTS[re.split("[./]", name if "README" in name else name.lower())[0]]
+                (folder / name).write_text(text)
+                archive.writestr(top + name, text)
+        found = []
+        for at, inside in ((folder, f"{folder}/"), (packed, f"{packed}/{top}")):
+            try:
+                layout = find_layout(at)
+                read = [layout.documents, layout.queries, *layout.qrels.values()]
+                told = [one.replace("unpacked, ", "") for one in left_out(layout)]
+                found.append([re.sub(re.escape(inside), "", str(one)) for one in [*read, *told]])
+            except FormatError as error:
+                found.append(sorted(name for name in names if Path(name).name in str(error)))
+        assert found[0] == found[1]
+        assert all(any(name in one for one in found[0]) for name in names if not name.endswith(".md"))
 
 
 @pytest.mark.parametrize(
@@ -422,3 +523,78 @@ def test_a_search_that_failed_is_no_empty_ranking(found, error, failed, tmp_path
     [run] = written(tmp_path / "out")[2].values()
     assert len(run) == 2 - failed
     assert ("the search failed" in str(report.files[0]["refused_rows"])) == failed
+
+
+LISTED = {
+    "ragas": lambda members: {"user_input": "q", "retrieved_contexts": members, "reference_contexts": ["c"]},
+    "ragas ids": lambda members: {
+        "user_input": "q",
+        "retrieved_context_ids": members,
+        "reference_context_ids": ["c"],
+    },
+    "deepeval": lambda members: {
+        "input": "q",
+        "expected_output": "x",
+        "retrieval_context": members,
+        "context": ["c"],
+    },
+    "llama": lambda members: {"examples": [{"query": "q", "reference_contexts": members}]},
+    "pairs": lambda members: {
+        "queries": {"q": "text"},
+        "corpus": {"c": "x"},
+        "relevant_docs": {"q": members},
+    },
+    "records": lambda members: {"query": "q", "retrieved": members, "relevant": ["c"]},
+    "lists": lambda members: {"q": members},
+}
+
+
+@EASY
+@given(
+    kind=st.sampled_from(list(LISTED)),
+    members=st.lists(st.sampled_from(["c", "d", "e"]), min_size=1, max_size=3, unique=True),
+    odd=st.sampled_from([None, True, False, "", " ", [], ["f", "g", "h"], {}]),
+    at=st.integers(0, 3),
+)
+def test_a_member_of_a_list_that_is_no_document_is_refused(kind, members, odd, at, tmp_path):
+    """Left out in silence, it would move those after it to better ranks."""
+    path, as_kind = tmp_path / "x.json", "list-run" if kind == "lists" else ""
+
+    def read(listed):
+        path.write_text(json.dumps(LISTED[kind](listed)))
+        choices = Choices(allow_disjoint=True)
+        weir.import_files([path], tmp_path / "out", as_kind=as_kind, choices=choices)
+
+    read(members)
+    with pytest.raises(WeirError, match=r"no text|no document|no lists|found nothing|Boolean"):
+        read([*members[:at], odd, *members[at:]])
+
+
+@given(count=st.integers(1, 4), here=st.sets(st.integers(0, 3), min_size=1), known=st.booleans())
+def test_a_file_in_shards_is_read_whole_or_refused(count, here, known):
+    """Also as a folder in the hub's layout, of which only some shards were fetched."""
+    here = {number % count for number in here}
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        texts = {
+            "queries/queries-00000-of-00001.jsonl": {"_id": "q", "text": "x"},
+            "default/test-00000-of-00001.jsonl": {"query-id": "q", "corpus-id": f"d{min(here)}", "score": 1},
+        }
+        shards = {
+            f"corpus/corpus-{n:05}-of-{count:05}.jsonl": {"_id": f"d{n}", "text": f"x{n}"} for n in here
+        }
+        for name, row in {**texts, **shards}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(json.dumps(row))
+
+        def documents() -> int:
+            if known:
+                return len(weir.load(folder).corpus)
+            weir.import_files([folder / name for name in shards], Path(place) / "out")
+            return len((Path(place) / "out" / "corpus.jsonl").read_text().splitlines())
+
+        if len(here) < count:
+            with pytest.raises(WeirError, match=rf"found {len(here)} of {count} shards"):
+                documents()
+        else:
+            assert documents() == count

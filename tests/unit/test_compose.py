@@ -283,7 +283,8 @@ def test_without_a_version_results_are_made_again_and_say_so(tmp_path):
     collection, asked = write_collection(tmp_path / "data"), []
 
     def counted(queries, k):
-        asked.append(len(queries))
+        if len(queries) > 1:  # not to be timed
+            asked.append(len(queries))
         return {}
 
     names = ("mine", "rrf(bm25, mine)")
@@ -349,8 +350,8 @@ def test_one_object_may_stand_in_several_systems_of_a_grid(kind, tmp_path):
         assert alone.rows[0].mean == table.scores["brooklet", str(system)].mean_values()[0]
     assert len(finished_cells(tmp_path / "results")) == 2
     if kind == "encoder":
-        asked = given.asked[: len(given.asked) // 3]
-        assert len(set(asked)) == len(asked)  # each text is encoded once in a grid
+        asked = [text for text in given.asked if text not in [*weir.load(folder).queries.text]]
+        assert len(asked) == 3 * len(set(asked))  # each document is encoded once in a grid
 
 
 @pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weir
 from tests.shown import shown
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, RUN, changed, write_cell
 from tests.unit.test_pipelines import By
+from weir.api.charts import cost_charts
 from weir.cli.main import main
+from weir.core.charts import svg
 from weir.errors import FormatError, UnknownName
 from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
@@ -250,13 +253,68 @@ def test_the_best_are_the_best_of_one_machine_by_one_kind_of_time(tmp_path_facto
         record = read_record(path)
         write_record(path, replace(record, made={**record.made, "processor": machine}))
     found = {one.quality.system: one.best for one in efficiency(root)}
-    single = {machine for _, _, machine, timed in cells if timed}
-    marks = [
-        (machine, 99 if machine in single and not timed else p50, size) for p50, size, machine, timed in cells
-    ]
-    for number, (machine, ms, size) in enumerate(marks):
+    singly = {m for m in "xy" if sum(machine == m and timed for _, _, machine, timed in cells) > 1}
+    singly |= {m for m in "xy" if all(timed for _, _, machine, timed in cells if machine == m)}
+    marks = {
+        n: (machine, p50, size)
+        for n, (p50, size, machine, timed) in enumerate(cells)
+        if timed or machine not in singly
+    }
+    for number in range(len(cells)):
+        machine, ms, size = marks.get(number, ("", 0, 0))
         beaten = any(
             there == machine and other <= ms and least <= size and (other, least) != (ms, size)
-            for there, other, least in marks
+            for there, other, least in marks.values()
         )
-        assert found[f"s{number}"] == (not beaten)
+        assert found[f"s{number}"] == (number in marks and not beaten)
+
+
+def _echo(queries, k):
+    return {query: ["d1", "d2"] for query in queries}
+
+
+def _all_or_nothing(queries, k):
+    if len(queries) < 4:
+        raise ValueError("expected all queries")
+    return _echo(queries, k)
+
+
+class _Whole:
+    """As a search of BEIR's, which gets all documents at each call."""
+
+    def search(self, corpus, queries, top_k):
+        return {query: {"d1": 1.0} for query in queries}
+
+
+def test_single_queries_of_objects_are_timed_as_those_of_systems_by_name(tmp_path):
+    """Those of an object that fails on one query, or reads all documents at each call, are unknown: the chart says why,
+    and no sign is given."""
+    folder = str(write_collection(tmp_path / "brooklet"))
+    encoder = weir.encoder(lambda texts: [[len(text), 1.0] for text in texts], name="lengths", version="1")
+    overlap = weir.reranker(lambda queries, documents: [1.0] * len(queries), name="flat", version="1")
+    timed = [weir.Dense(encoder), weir.BM25() >> overlap, weir.system(_echo, name="echo"), "bm25"]
+    untimed = [weir.system(_all_or_nothing, name="fails"), weir.system(_Whole(), name="whole")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Experiment((folder,), (*timed, *untimed), ("nDCG@10",)).execute(tmp_path / "results")
+    found = {one.quality.system: one for one in efficiency(tmp_path / "results")}
+    assert {name: one.singles for name, one in found.items()} == {
+        **{str(one): 4 for one in timed},
+        **{str(one): None for one in untimed},
+    }
+    assert all((one.p50_ms is None) == bool(one.untimed) for one in found.values())
+    assert not any(one.best for one in found.values() if one.p50_ms is None or one.index_bytes is None)
+    assert "expected all queries" in found["fails"].untimed
+    chart = cost_charts(list(found.values()))[0]
+    assert {point.name for point in chart.points} == {str(one) for one in timed}
+    assert ["fails" in line or "whole" in line for line in chart.left_out] == [True, True]
+    assert "ValueError" in svg(chart, 700)
+
+
+def test_signs_are_explained_where_they_stand_and_small_indexes_are_told(tmp_path):
+    cell(tmp_path, "bm25")
+    marked = [str(note) for note in efficiency_notes(efficiency(tmp_path))]
+    assert any("extrapolated from 1,000 documents" in line for line in marked)
+    cell(tmp_path / "none", "bm25", {"index": None, "search": {"queries": None}})
+    unmarked = [str(note) for note in efficiency_notes(efficiency(tmp_path / "none"))]
+    assert not any(line.startswith("note: +") or "extrapolated" in line for line in unmarked)

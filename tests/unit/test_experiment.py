@@ -5,18 +5,17 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.kills import killed_later_each_time
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
 from weir.cli.main import main
-from weir.errors import BadValue, FormatError, StoreError, UnknownName
+from weir.errors import BadValue, FormatError, LossWarning, StoreError, UnknownName
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import finished_cells, mixed_provenance
 from weir.systems.lexical.bm25 import BM25Searcher
@@ -36,6 +35,15 @@ def test_a_grid_gives_a_row_for_each_cell_and_measure(tmp_path, collection):
     assert all(r.queries == 4 and r.answered == 3 for r in rows)  # nothing in the collection says xylophone
     assert all(0 <= r.mean <= 1 and np.isnan([r.low, r.high]).all() for r in rows)  # of four queries
     assert list(folder_rows(tmp_path / "results")) == rows
+
+
+def test_two_spellings_of_one_system_run_once_and_it_is_said(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25", "bm25(b={0.4, 0.75})", "bm25"), ("nDCG@10",))
+    with pytest.warns(LossWarning) as told:
+        rows = grid.execute(tmp_path / "results")
+    assert [row.system for row in rows] == ["bm25", "bm25(b=0.75)"]
+    [said] = {str(one.message) for one in told}
+    assert said == "bm25(b={0.4, 0.75}) and bm25 are one system, bm25: it runs once"
 
 
 def test_finished_cells_are_read_and_not_repeated(tmp_path, collection):
@@ -256,28 +264,18 @@ def arguments(collection: str, results: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collection, seed):
-    """Killed five times at random (twenty in all), the folder ends equal to an undisturbed one but for times."""
-    undisturbed = tmp_path / "undisturbed"
-    start = time.monotonic()
+def test_killed_at_any_change_it_continues_and_ends_the_same(tmp_path, collection):
+    """Killed again and again, each time later, the folder ends equal to an undisturbed one but for times."""
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     whole = subprocess.run(arguments(collection, undisturbed), check=True, capture_output=True)
-    length = time.monotonic() - start
-    disturbed, generator = tmp_path / "disturbed", np.random.default_rng(seed)
     stamps: dict[Path, int] = {}
-    for _ in range(5):
-        process = subprocess.Popen(
-            arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        timer = threading.Timer(generator.uniform(0.3, 1.0) * length, process.kill)
-        timer.start()
-        process.wait()
-        timer.cancel()
+    outputs = []
+    for done in killed_later_each_time(arguments(collection, disturbed), disturbed):
+        outputs.append(done.stdout)
         for path, stamp in stamps.items():
             assert path.stat().st_mtime_ns == stamp, f"{path} was finished and has been written again"
         stamps = finished_files(disturbed)
-    finished = subprocess.run(arguments(collection, disturbed), check=True, capture_output=True)
-    assert finished.stdout == whole.stdout
+    assert outputs[-1] == whole.stdout
     assert contents(disturbed) == contents(undisturbed)
 
 

@@ -267,7 +267,9 @@ def test_a_page_says_depth_split_and_model_where_they_are_not_the_usual_ones(tmp
     cell(tmp_path / "third", "a", {"nDCG@10": 0.64508}, system="Mine")
     _, page = reproduction_tables(tmp_path / "third", reproduce(tmp_path / "third", "minilm-l6 v2"))
     assert page.commands == ("weir study reproduce results/",)
-    assert page.notes[0] == "made in Python: Mine (not known here); no command makes it again"
+    assert page.notes[0] == (
+        "no command here makes it again: Mine (no system named 'Mine'; a package that brings it is not installed here)"
+    )
 
 
 def test_a_page_names_a_known_collection_by_its_name_wherever_it_lay(tmp_path):

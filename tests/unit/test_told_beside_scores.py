@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -351,3 +352,46 @@ def test_the_own_documents_of_queries_are_told_from_the_first(tmp_path, judged, 
             warnings.simplefilter("ignore", RankingWarning)
             scores = weir.evaluate(given_judgments, given_run, "nDCG@10")
         assert any(one.text.startswith(note) for one in scores.notes()) == said
+    (tmp_path / "c" / "qrels").mkdir(parents=True)
+    (tmp_path / "qrels.tsv").rename(tmp_path / "c" / "qrels" / "test.tsv")
+    for keep in (False, True):
+        if keep:
+            (tmp_path / "c" / "collection.toml").write_text("self_match = 'keep'\n")
+        place = tmp_path / f"results-{keep}"
+        weir.benchmark(str(tmp_path / "c"), [f'run("{tmp_path}/run.trec")'], "nDCG@10", place)
+        for of_grid in (weir.results(place).notes(), weir.results(place, "nDCG@10").notes()):
+            assert any(note in one.text for one in of_grid) == (said and not keep)
+
+
+@pytest.mark.filterwarnings("ignore:.*ranks and scores say different orders")
+@pytest.mark.parametrize("numbers", [False, True])
+def test_exchanged_columns_of_a_run_are_named(tmp_path, numbers):
+    """Also where identifiers of queries and documents are the same numbers, in files as in dicts."""
+    draw = random.Random(1)
+    query, doc = ("", "") if numbers else ("q", "d")
+    qrels = {f"{query}{q}": {f"{doc}{d}": 1 for d in draw.sample(range(1, 200), 3)} for q in range(1, 30)}
+    run = {q: {f"{doc}{d}": 100.0 - n for n, d in enumerate(draw.sample(range(1, 200), 60))} for q in qrels}
+    turned: dict[str, dict[str, float]] = {}
+    for one, ranking in run.items():
+        for other, value in ranking.items():
+            turned.setdefault(other, {})[one] = value
+    lines = [
+        f"{q} Q0 {d} {n} {s} x"
+        for q, ranking in turned.items()
+        for n, (d, s) in enumerate(ranking.items(), 1)
+    ]
+    (tmp_path / "turned.trec").write_text("\n".join(lines) + "\n")
+    weir.evaluate(qrels, run, ["RR"])
+    for rankings in (turned, tmp_path / "turned.trec"):
+        with pytest.raises(BadValue, match="columns of queries and documents are exchanged"):
+            weir.evaluate(qrels, rankings, ["RR"])
+
+
+def test_documents_that_a_query_may_not_have_are_counted(tmp_path):
+    documents, queries = {f"d{n}": f"text {n}" for n in range(15)}, {f"q{n}": "text" for n in range(12)}
+    candidates = {q: [f"d{n}", f"d{n + 1}"] for n, q in enumerate(queries)}
+    data = weir.Dataset.of(documents, queries, {q: {"d1": 1} for q in queries}, "few", candidates=candidates)
+    run = {q: {d: 15.0 - n for n, d in enumerate(documents)} for q in queries}
+    found = list(map(str, weir.evaluate(data, run, ["nDCG@10"]).notes()))
+    assert any("removed: 156 documents of 12 rankings" in one for one in found)
+    assert any("at most 2 documents, once barred ones are removed" in one for one in found)

@@ -394,14 +394,14 @@ def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
 @_charts_of("efficiency")
 def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = None) -> tuple[Chart, ...]:
     """Return charts of quality against query time, and of the spread of query times, for each dataset."""
+    from weir.experiment.efficiency import timed_singly
+
     names = numbers or system_numbers(one.quality.system for one in costs)
     drawn: list[Chart] = []
     for dataset in dict.fromkeys(one.quality.dataset for one in costs):
         own = [one for one in costs if one.quality.dataset == dataset]
-        single = any(one.p50_ms for one in own)  # times of queries asked together are no times of single ones
+        single = timed_singly(own)
         timed = [(one, ms) for one in own if (ms := one.p50_ms if single else one.mean_ms)]
-        lacking = sum(1 for one in own if single and not one.p50_ms and one.mean_ms)
-        left_out = f" ({lacking} without times of single queries left out)" * (lacking > 0)
         points = tuple(
             Point(
                 names.label(one.quality.system),
@@ -416,11 +416,12 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
             drawn.append(
                 Points(
                     f"Quality against time on {dataset}",
-                    f"milliseconds of a query{left_out}",
+                    "milliseconds of a query" + ", all asked together" * (not single),
                     measure,
                     points,
                     front(points, way=direction(measure)) if same else (),
                     tested=False,
+                    left_out=_left_out(own, single, names),
                 )
             )
         spread = [
@@ -440,6 +441,14 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                 )
             )
     return tuple(drawn)
+
+
+def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> tuple[str, ...]:
+    by_reason: dict[str, list[str]] = {}
+    for one in own:
+        if (one.p50_ms if single else one.mean_ms) is None:
+            by_reason.setdefault(one.untimed, []).append(names.label(one.quality.system))
+    return tuple(f"Without a point: {', '.join(who)}: {reason}." for reason, who in by_reason.items())
 
 
 def front(

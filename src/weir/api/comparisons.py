@@ -95,7 +95,7 @@ from weir.stats.compare import (
 from weir.stats.factors import FACTOR_STUDIES
 from weir.stats.gate import GATES, Gate, GateRules, gate_junit, gates
 from weir.stats.paired_sets import WITHIN_GROUPS, WithinGroups
-from weir.stats.power import POWER_PLANS, PowerPlan
+from weir.stats.power import POWER, POWER_PLANS, PowerPlan
 from weir.stats.power import plan as power_plan
 from weir.stats.query_differences import DIFFERENCES, QueryDifferences
 from weir.stats.resampling import SEED
@@ -345,7 +345,7 @@ def power(
     *,
     effects: Sequence[float] = (0.01, 0.02, 0.05),
     alpha: float = 0.05,
-    power: float = 0.8,
+    power: float = POWER,
     test: str = "permutation",
     conventions: Conventions | str | Mapping[str, str] = DEFAULT,
     collection: Collection = None,
@@ -585,7 +585,8 @@ def _all_paths(values: Sequence[object]) -> list[Path]:
 def _folder(value: object) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise BadValue(
-            f"found {type(value).__name__} alone; expected judgments and two runs, or folders of results"
+            f"found {type(value).__name__} where a folder of results belongs; judgments and rankings are given as "
+            "why(qrels, first, second)"
         )
     return path_of(value)
 

@@ -89,7 +89,7 @@ def evaluate(
         gate = None if labels is None else (labels, least)
         scores = _scores_of_any(qrels, run, requested, rules, gate, collection)
     else:
-        check_shared_queries(judged)
+        check_shared_queries(judged, lambda: run_from(run), lambda: qrels_from(qrels))
         scores = scores_of(judged, requested, rules)
         fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
         scores = noted(scores, judged, fractions, requested)
@@ -158,7 +158,7 @@ def _judged(
         if isinstance(judgments, Qrels):
             say_composed_otherwise("the run", ranked, judgments)
         judged = joined(ranked_by(ranked, rules), judgments)
-    check_shared_queries(judged)
+    check_shared_queries(judged, lambda: run_from(run), lambda: judgments)
     return judged
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -106,6 +107,8 @@ class Points:
     """(number of the point, True if separable from the point before) of each point of the front, left to right."""
     tested: bool = True
     """False if nobody tested the steps of the front: it is dotted, and the key says so."""
+    left_out: tuple[str, ...] = ()
+    """A sentence for each reason why systems have no point."""
 
     __repr__ = _kind_and_title
 
@@ -520,7 +523,10 @@ def description(chart: Chart) -> str:
             return f"{chart.axis}: " * bool(chart.axis) + "; ".join(parts)
         case Points():
             return f"{chart.y_axis} against {chart.x_axis}: " + "; ".join(
-                f"{one.name} {value_text(one, one.y)} at {one.x:.3g}" for one in chart.points
+                [
+                    *(f"{one.name} {value_text(one, one.y)} at {one.x:.3g}" for one in chart.points),
+                    *chart.left_out,
+                ]
             )
         case HeatMap():
             rows = zip(chart.rows, chart.values, strict=True)
@@ -945,7 +951,12 @@ def _points(chart: Points, width: float, look: Look) -> tuple[float, str]:
     named, listed = _point_labels(chart, plane, width, taken, lines, look)
     parts += [_mark(look, *plane.place(one), one.system, one.filled) for one in chart.points]
     more, below = _listed(listed, width, look)
-    return height + more, "".join([*parts, *named, f'<g transform="translate(0 {height:.1f})">{below}</g>'])
+    room = int(width // look.width("n", 11.5))
+    out = [line for one in chart.left_out for line in textwrap.wrap(one, room)]
+    told = "".join(_text(look, (0, more + 12 + 17 * n), one, "soft", size=11.5) for n, one in enumerate(out))
+    more += 17 * len(out) + 8 * bool(out)
+    below = f'<g transform="translate(0 {height:.1f})">{below}{told}</g>'
+    return height + more, "".join([*parts, *named, below])
 
 
 def _plane_grid(chart: Points, plane: _Plane, height: float, look: Look) -> Iterator[str]:

@@ -67,6 +67,8 @@ class Judged:
     which queries and documents may have the same by chance."""
     beside: object = None
     """What `Qrels.beside` makes of the run; None without rules of documents."""
+    barred: tuple[int, int] = (0, 0)
+    """Of the run."""
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -104,6 +106,7 @@ class Judged:
             own_first=own_first,
             own_near=own_near,
             beside=None if qrels.beside is None else qrels.beside.join(run, qrels.queries),
+            barred=run.barred,
         )
 
     def __len__(self) -> int:

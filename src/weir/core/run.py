@@ -61,6 +61,8 @@ class Run:
     """int32[n]: ranks by "trec9", if they differ and need identifiers that `docs` does not hold."""
     doubts: tuple[str, ...] = ()
     """Sentences on signs that another order was meant, such as ranks that contradict scores (core/rank_order.py)."""
+    barred: tuple[int, int] = (0, 0)
+    """(documents, rankings): removed because the queries may not have them."""
 
     @staticmethod
     @named_arguments

@@ -19,7 +19,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.datasets.names import names_collection, refuse_misspelt
 from weir.files.paths import path_of
-from weir.measures.evaluate import DEFAULT, Conventions, join_run, ranked_by
+from weir.measures.evaluate import DEFAULT, Conventions, join_run, permitted, ranked_by
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -122,7 +122,7 @@ class ScoringRules:
         """Return the run as scored, without documents that a query may not have and without dropped
         self-matches."""
         if self.queries is not None:
-            run = run.by_identifier(self.queries).allowed(self.queries)
+            run = permitted(run.by_identifier(self.queries), self.queries)
         return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:

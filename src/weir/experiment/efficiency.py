@@ -65,7 +65,9 @@ class Efficiency:
     """Likewise for `search_seconds`."""
     best: bool = False
     """True if no other system that the same machine measured on the collection, to the same depth, is as good in
-    quality, query time and index size, and better in one."""
+    quality, query time and index size, and better in one; only of systems whose time and size are known."""
+    untimed: str = ""
+    """The reason why there is no time of single queries; "" if there is one."""
     concurrency: int | None = None
     """Concurrent requests to a service; None if no service was timed."""
     exact_share: float | None = None
@@ -120,28 +122,34 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     if quality not in available:
         raise UnknownName("measure in these results", quality, available)
     systems = [_cost(cell, row) for cell in cells for row in cell.named_rows() if row.measure == quality]
-    single = {_place(one) for one in systems if one.p50_ms is not None}
-    # Quality, time of a query and size of the index, larger is better; what was not measured is the worst.
-    goodness = []
+    places: dict[tuple[object, ...], list[Efficiency]] = {}
     for one in systems:
-        place = _place(one)
-        costs = (one.p50_ms if place in single else one.mean_ms, one.index_bytes)
-        marks = (
-            direction(quality) * one.quality.mean,
-            *(-math.inf if cost is None else -float(cost) for cost in costs),
-        )
-        goodness.append((place, marks))
-    return [
-        # Another system at the same place that is as good in everything, and better in something.
-        replace(
-            one,
-            best=not any(
-                there == place and other != mine and all(a >= b for a, b in zip(other, mine, strict=True))
-                for there, other in goodness
-            ),
-        )
-        for one, (place, mine) in zip(systems, goodness, strict=True)
+        places.setdefault(_place(one), []).append(one)
+    # What is not known of a system is no reason for a sign, nor against another's.
+    known = [
+        (one, _place(one), (direction(quality) * one.quality.mean, -cost, -size))
+        for one in systems
+        if (cost := one.p50_ms if timed_singly(places[_place(one)]) else one.mean_ms) is not None
+        and (size := one.index_bytes) is not None
     ]
+    best = [
+        one
+        for one, place, mine in known
+        # Another system at the same place that is as good in everything, and better in something.
+        if not any(
+            there == place and other != mine and all(a >= b for a, b in zip(other, mine, strict=True))
+            for _, there, other in known
+        )
+    ]
+    return [replace(one, best=any(one is found for found in best)) for one in systems]
+
+
+def timed_singly(systems: Sequence[Efficiency]) -> bool:
+    """Return True if times of single queries compare systems: several have one, or no query was timed otherwise."""
+    singly, together = (
+        sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
+    )
+    return singly > 1 or singly >= together
 
 
 def _place(one: Efficiency) -> tuple[object, ...]:
@@ -186,6 +194,7 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             search_marks=tuple(_search_marks(search, bool(cached), measured_here)),
             exact_share=1 - lost["share"] if lost else None,
             depth=cell.depth,
+            untimed="" if "p50" in single else _untimed(search, bool(cached), measured_here),
         )
         for name in COUNTED:
             value = getattr(measured, name)
@@ -210,9 +219,21 @@ def _index_marks(index: dict[str, Any]) -> Iterator[str]:
         yield f"what is made of {which} documents was stored before"
 
 
+def _untimed(search: dict[str, Any], cached: bool, measured: bool) -> str:
+    if not measured:
+        return "rankings of a file, whose time nobody measured"
+    if cached:
+        return "vectors of queries may come from a store"
+    if failed := search.get("untimed"):
+        return f"it answered all queries together and failed on a single one ({failed})"
+    return "it was asked for all queries at once alone, as more calls may cost more than time, or read all documents"
+
+
 def _search_marks(search: dict[str, Any], cached: bool, measured: bool) -> Iterator[str]:
     if not measured:
         yield "rankings of a file are among it, whose time nobody measured"
+    if failed := search.get("untimed"):
+        yield f"single queries were not measured: one failed ({failed})"
     if cached:
         yield "vectors of queries may come from a store; single queries were not measured"
     scores = search.get("scores") or {}
@@ -328,6 +349,26 @@ def _compared(results: Sequence[Efficiency]) -> str:
     return f"on the collection{machine}{', to the same depth,' * (len({one.depth for one in results}) > 1)}"
 
 
+FEW_DOCUMENTS = 100_000
+"""Documents below which the size of an index says little about a million."""
+
+
+def extrapolation(results: Sequence[Efficiency]) -> str:
+    """Return a sentence on sizes for a million documents that so few documents gave; "" without such."""
+    few = [
+        one.documents
+        for one in results
+        if one.index_bytes and one.documents and one.documents < FEW_DOCUMENTS
+    ]
+    if not few:
+        return ""
+    sizes = " to ".join(dict.fromkeys((count(min(few)), count(max(few)))))
+    return (
+        f"sizes for 1M documents are extrapolated from {sizes} documents: parts that do not grow with them, such as "
+        "a table of words, make them too large"
+    )
+
+
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     """Return notes on the figures: measured quantities, hardware, and reasons why a time is partial."""
     counts = sorted({one.singles for one in results if one.singles is not None})
@@ -335,8 +376,14 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     if counts:
         singles = f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
     lines = [
-        f"{BEST} no other system {_compared(results)} is as good in quality, time of a query (p50) and size "
-        "of the index, and better in one of them",
+        *(
+            [
+                f"{BEST} no other system {_compared(results)} is as good in quality, time of a query and size "
+                "of the index, and better in one of them, where all three are known"
+            ]
+            * any(one.best for one in results)
+        ),
+        *([extrapolated] if (extrapolated := extrapolation(results)) else []),
         "docs/s is indexing, encoding included; queries/s is all queries asked together; "
         f"p50, p95, p99 are {singles} asked one after the other, after one that is not counted",
     ]

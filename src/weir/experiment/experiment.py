@@ -23,6 +23,7 @@ from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import (
     BadValue,
     FormatError,
+    LossWarning,
     RankingWarning,
     StoreError,
     UnknownName,
@@ -59,10 +60,10 @@ from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
-from weir.stats.score_rows import cut_depth, result_rows, uncalibrated
+from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
 from weir.systems import SYSTEMS
 from weir.systems.compose import FunctionSystem
-from weir.systems.composite import adapted_to, one_session, parts_of, titled
+from weir.systems.composite import adapted_to, objects_in, one_session, parts_of, titled
 from weir.systems.expression import parse_systems
 from weir.systems.expression import system as system_of
 from weir.systems.own_copies import is_shared
@@ -208,6 +209,7 @@ class Cell:
 
         def without_self() -> tuple[Run, dict[str, Any], Making]:
             with stages.bench.making() as making:
+                making.objects |= objects_in(self.adapted)
                 _, run = stages.read_or_search(self.adapted, self.k + 1)
                 with stages.bench.timed():
                     run = run.without_self().top(self.k)
@@ -256,6 +258,8 @@ class Cell:
             if (cut := self._cut(judged)) is not None:
                 figures["cut"] = cut
             figures["without_relevant"] = judged.without_relevant
+            if dataset.layout.self_match != "keep":
+                figures["own"] = own_counts(judged)
         place = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
         facts = {
             "dataset": dataset.name,
@@ -270,9 +274,8 @@ class Cell:
             "rows": [row.to_dict() for row in rows],
         }
         inputs = (("run", folder.name),)
-        record = Record(
-            "scores", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
-        )
+        made = current_environment(stage, {})
+        record = Record("scores", stage.name, stage.declared, files, inputs, made, making.cost(), facts)
         write_record(path.with_suffix(".json"), record)
 
 
@@ -561,6 +564,7 @@ class Experiment:
             raise BadValue(f"k is {str(self.k)[:40]}; expected a whole number from 1")
         datasets = self.loaded_datasets(watch)
         _warn_of_shared(systems, len(datasets))
+        _warn_of_repeated(self.systems)
         written, at = at is not None, at or Path()
         store, shared = at if self.stages is None else Path(self.stages), None
         if self.stages is not None and is_address(self.stages):
@@ -605,6 +609,15 @@ def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:
                 ),
                 stacklevel=user_level(),
             )
+
+
+def _warn_of_repeated(systems: Iterable[object]) -> None:
+    first: dict[str, str] = {}
+    for text in (one.strip() for one in systems if isinstance(one, str)):
+        for system in parse_systems(text):
+            if (other := first.setdefault(str(system), text)) != text:
+                said = f"{text} and {other} are one system, {system}: it runs once"
+                warnings.warn(LossWarning(said), stacklevel=user_level())
 
 
 MODEL_PACKAGES = (

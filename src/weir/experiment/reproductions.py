@@ -12,7 +12,7 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.experiment.experiment import DEPTH
 from weir.experiment.reproduce import PublishedCheck, check_cells
-from weir.experiment.results import ResultCell, finished_cells, made_in_python, place_to_name
+from weir.experiment.results import ResultCell, finished_cells, place_to_name, without_command
 
 TITLE = "Published scores, run again"
 
@@ -60,7 +60,7 @@ def reproduction_tables(
         tail=2,
         title=TITLE,
         above=(
-            "The first of its two commands made each result, unless it was made in Python, the second compared it; "
+            "The first of its two commands made each result, unless no command here does, the second compared it; "
             "dates, versions and machines are those of its own records.",
         ),
         notes=(
@@ -100,8 +100,8 @@ def _result_page(
         f"{cell.collection} {cell.split}, judgments {cell.judgments}"
         for cell in cells
     ]
-    python = made_in_python(cells[0])
-    made = [f"made in Python: {python}; no command makes it again"] if python else []
+    python = without_command(cells[0])
+    made = [f"no command here makes it again: {python}"] if python else []
     title, notes = f"{dataset}: {checks[0].system}", (*made, *records, *places)
     table = table_of(lines, right=3, tail=2, title=title, notes=notes)
     again = [] if python else [shlex.join(run_words(dataset, cells))]

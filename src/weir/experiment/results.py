@@ -58,6 +58,7 @@ from weir.services.answers import SCORED_KINDS
 from weir.stats.score_rows import (
     depth_notes,
     group_row,
+    own_documents_said,
     row_notes,
     shallow_notes,
     unanswered_note,
@@ -319,11 +320,12 @@ class ResultCell:
         last = self.rows[-1]
         missing = last.queries - last.answered
         note = unanswered_note(missing, last.queries, scores.conventions)
+        own = [Note(said)] if (said := _own_said(self)) else []
         return replace(
             scores,
             judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
             remarks=tuple(
-                dict.fromkeys([*[note] * bool(missing), *wide_tie_notes(self.rows), *_said_of(self)])
+                dict.fromkeys([*[note] * bool(missing), *wide_tie_notes(self.rows), *_said_of(self), *own])
             ),
             origin=self.origin,
         )
@@ -732,25 +734,54 @@ def place_to_name(cell: ResultCell) -> str:
     return place
 
 
-def made_in_python(cell: ResultCell) -> str:
-    """Return why no command can name a result's system, such as "dense(minilm) (minilm without a version)"; "" if
-    one can.
+def without_command(cell: ResultCell) -> str:
+    """Return why no command here makes a result's system, such as "mine (made in Python; ...)"; "" if one does.
 
-    Its name stands for objects of a program, which have names and perhaps versions, or for a system not known here.
+    Its name stands for objects of a program, which have names and perhaps versions, or for a system of a package that
+    is not installed.
     """
-    objects = dict.fromkeys(
-        f"{one.get('name')} {'without a version' if one.get('version') is None else one['version']}"
-        for one in _objects(cell.ranked.declared.get("system"))
-    )
-    if objects:
-        return f"{cell.system} ({', '.join(objects)})"
+    if objects := given_objects(cell):
+        return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
     try:
         parse_system(cell.system)
-    except UnknownName:
-        return f"{cell.system} (not known here)"
+    except UnknownName as error:
+        return (
+            f"{cell.system} ({str(error).partition(';')[0]}; a package that brings it is not installed here)"
+        )
     except WeirError:  # a setting that only the machine of the results has
         pass
     return ""
+
+
+@dataclass(frozen=True)
+class GivenObject:
+    """A function or an object of a user in the system of a result."""
+
+    name: str
+    version: str | None
+    made_of: str
+    """Its function or class; "" if no record tells."""
+    checkpoint: str
+    """Of its model; "" for none."""
+
+    def __str__(self) -> str:
+        of = f" of {self.checkpoint}" * (self.checkpoint not in ("", self.name))
+        version = "without a version" if self.version is None else f"version {self.version}"
+        return f"{self.name}: {self.made_of or 'an object'}{of}, {version}"
+
+
+def given_objects(cell: ResultCell) -> list[GivenObject]:
+    """Return a user's functions and objects in a result's system, each once."""
+    made: dict[str, Any] = {}
+    for _, record in cell.stages:
+        made |= record.made.get("objects") or {}
+    found = {str(one.get("name")): one.get("version") for one in _objects(cell.ranked.declared.get("system"))}
+    return [
+        GivenObject(
+            name, version, *(str(made.get(name, {}).get(fact, "")) for fact in ("class", "checkpoint"))
+        )
+        for name, version in found.items()
+    ]
 
 
 def _objects(described: object) -> Iterator[Mapping[str, Any]]:
@@ -1131,6 +1162,15 @@ def _said_of(cell: ResultCell) -> list[Note]:
     return list(dict.fromkeys([*map(Note, said), *warned]))
 
 
+def _own_said(cell: ResultCell) -> str:
+    with as_weir_writes_it(cell.folder):
+        facts = cell.scored[-1][1].facts
+        first, near = map(int, facts.get("own", (0, 0)))
+        rankings = int(facts.get("answered", 0)) + int(facts.get("unjudged_queries", 0))
+    own = own_documents_said(first, near, rankings)
+    return own and f"{own}; drop-self leaves it out"
+
+
 def not_as_published(cell: ResultCell) -> str:
     """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts; ""
     if no score depends on it."""
@@ -1257,13 +1297,11 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
             of_note.setdefault(note, {})[cell.dataset] = None
     said = [note if len(of) == len(datasets) else note.about(", ".join(of)) for note, of in of_note.items()]
     unscored = list[Note]()
-    for sentences_of, others in (
-        (unscored_notes(cells), "re-rankings leave some"),
-        (_unread_notes(cells), "cells have such"),
-    ):
+    own = [f"{one.dataset}, {one.called}: {said_so}" for one in cells if (said_so := _own_said(one))]
+    for sentences_of in (unscored_notes(cells), _unread_notes(cells), own):
         if sentences_of:
             first, *more = sentences_of
-            so_do = f"; {len(more)} more {others}" if more else ""
+            so_do = f"; {len(more)} more alike" if more else ""
             unscored.append(Note(first + so_do, "; ".join(more)))
     changed = sum(cell.superseded > 0 for cell in cells)
     before = f"{counted(changed, 'ranking')} {one_or_more(changed, 'was', 'were')} scored by other judgments before"

@@ -38,7 +38,7 @@ from weir.files.runs import read_run, read_run_against
 from weir.files.text_files import Watch
 from weir.files.write import write_run
 from weir.registry import Registry, session_only, sessions
-from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, rankings
+from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, objects_in, rankings
 from weir.systems.dense_search import DenseRetriever
 from weir.systems.protocol import (
     ANSWERS,
@@ -469,6 +469,7 @@ class StageCache:
         vectors, shares = self.store / VECTORS / _vectors_of(stage).folder_name, self._shares(stage)
         elsewhere = [vectors] if (vectors / RECORD).exists() else sorted(shares.glob("[0-9]*"))
         with self.bench.making() as making:
+            making.objects |= objects_in(part)
             self._prepare(part, corpus, making)
             with self.bench.timed():
                 searcher = indexed(
@@ -496,7 +497,7 @@ class StageCache:
             stage.declared,
             files,
             inputs_below(making.inputs, self.store),
-            current_environment(),
+            current_environment(stage, making.objects),
             making.cost(),
             facts | _cost_facts(searcher.costs(), size),
         )
@@ -513,6 +514,7 @@ class StageCache:
         """
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as making:
+            making.objects |= objects_in(part)
             with _ranking_warnings(self.told) as opening:  # such as of a file of rankings
                 searcher = self.index(part, corpus)
             costs = searcher.costs()
@@ -539,10 +541,16 @@ class StageCache:
         goes_on = run.tied_beyond(k)
         run = run.top(k) if nested and (np.diff(run.ptr) > k).any() else run
         self.watch("search", len(queries), len(queries))
-        with silent():
-            single = latencies(searcher, queries, k) if repeatable and costs.measured else {}
+        single, failed = dict[str, float](), {}
+        try:
+            with silent():
+                single = latencies(searcher, queries, k) if costs.timeable else {}
+        except Exception as error:  # a user's object may answer all queries and not one
+            if repeatable:
+                raise
+            failed = {"untimed": f"{type(error).__name__}: {error}"}
         warned = list(dict.fromkeys([*opening, *notes]))
-        facts: dict[str, Any] = {"queries": len(queries), "notes": warned, "single_query_ms": single}
+        facts: dict[str, Any] = {"queries": len(queries), "notes": warned, "single_query_ms": single} | failed
         facts |= {TIED_BEYOND_K: int(goes_on.sum())} if nested else {}
         return run, facts | _approximation_loss(searcher, queries, k) | _cost_facts(searcher.costs()), making
 
@@ -566,9 +574,8 @@ class StageCache:
             facts |= {"notes": [*facts.get("notes", ()), f"{stage.name}: {_REPLACED}"]}
         path = _write_rankings(run, folder)
         files, inputs = {path.name: Checksum.of(path)}, inputs_below(making.inputs, root)
-        record = Record(
-            "run", stage.name, stage.declared, files, inputs, current_environment(), making.cost(), facts
-        )
+        made = current_environment(stage, making.objects)
+        record = Record("run", stage.name, stage.declared, files, inputs, made, making.cost(), facts)
         write_record(folder / RECORD, record)
         _keep(self.runs, stage.key, run, HELD_RUNS)
         return folder
@@ -603,7 +610,7 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         costs = self.cache.index(self.part, self.corpus).costs()
-        return Costs(repeatable=costs.repeatable, measured=costs.measured)
+        return Costs(repeatable=costs.repeatable, asked_again=costs.asked_again, measured=costs.measured)
 
 
 def _keep(cached: dict[str, T], name: str, value: T, most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import platform
@@ -10,11 +11,12 @@ import re
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from weir.files.json_record import parse_json
 from weir.files.text_files import check_record
 from weir.measures import Measure
 from weir.models.hardware import package_version
+from weir.registry import checkpoint_of
 from weir.settings import settings
 
 # ----------
@@ -52,6 +55,8 @@ class Making:
     """Peak resident memory of the process."""
     inputs: dict[tuple[str, str], None] = field(default_factory=dict)
     """The stages it used, as (kind, folder)."""
+    objects: dict[str, object] = field(default_factory=dict)
+    """A user's objects in its system, by name."""
 
     def cost(self) -> dict[str, object]:
         """Return the figures for the record; time of compilation is separate."""
@@ -159,6 +164,11 @@ PACKAGES = {
     "Stemmer": "PyStemmer",
     "pyarrow": "pyarrow",
     "orjson": "orjson",
+    "faiss": "faiss-cpu",
+    "scipy": "scipy",
+}
+"""Module -> distribution of the packages that can affect a number of any stage."""
+MODEL_PACKAGES = {
     "torch": "torch",
     "transformers": "transformers",
     "tokenizers": "tokenizers",
@@ -167,28 +177,31 @@ PACKAGES = {
     "nncf": "nncf",
     "onnxruntime": "onnxruntime",
     "ctranslate2": "ctranslate2",
-    "faiss": "faiss-cpu",
-    "scipy": "scipy",
 }
-"""Module -> distribution of the packages that can affect a number."""
+"""Likewise of the packages that compute models."""
 CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 """Features of the processor that decide which instructions run."""
 
 
-def current_environment() -> dict[str, object]:
-    """Return the time, versions of packages in use, and machine, for a record."""
+def current_environment(stage: Stage, objects: Mapping[str, object]) -> dict[str, object]:
+    """Return the time, versions of the packages that made a stage, and machine, for its record.
+
+    objects: a user's objects in its system, by name; their classes and checkpoints stand in the record.
+    """
     jit = sys.modules.get("weir.kernels.jit")
     compiled = (
         {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
     )  # kept code is theirs too
     taken_part = compiled | set(sys.modules)
+    packages, anything = _packages_of(map(_path, objects.values()))
+    asked = PACKAGES | (MODEL_PACKAGES if stage.engines or anything else {})
+    packages = {name: None for module, name in asked.items() if module in taken_part} | packages
     return {
         "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "weir": package_version("weir-ir"),
         "code": code_digest(),
-        "packages": {
-            name: package_version(name) for module, name in PACKAGES.items() if module in taken_part
-        },
+        "packages": {name: package_version(name) for name in packages},
+        **({"objects": {name: _described(one) for name, one in objects.items()}} if objects else {}),
         "python": platform.python_version(),
         "unicode": unicodedata.unidata_version,
         "system": f"{platform.system()} {platform.machine()}",
@@ -196,6 +209,46 @@ def current_environment() -> dict[str, object]:
         "cores": os.cpu_count(),
         "threads": settings().threads,
     }
+
+
+def _path(given: object) -> str:
+    named: Any = given if inspect.isroutine(given) else type(given)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _described(given: object) -> dict[str, str]:
+    checkpoint = checkpoint_of(given)
+    return {"class": _path(given)} | ({"checkpoint": checkpoint} if checkpoint else {})
+
+
+def _packages_of(paths: Iterable[str]) -> tuple[dict[str, None], bool]:
+    """Return (distributions of modules, and those of their requirements that are loaded; True if such a module may
+    compute models: it requires a package that does, or is of no distribution)."""
+    modules = [path.partition(".")[0] for path in paths]
+    if not modules:
+        return {}, False
+    found, anything = dict[str, None](), False
+    modules_of: dict[str, list[str]] = {}
+    by_module = packages_distributions()
+    for module, distributions in by_module.items():
+        for one in distributions:
+            modules_of.setdefault(_normal(one), []).append(module)
+    for module in modules:
+        own = by_module.get(module, [])
+        anything |= not own
+        for distribution in own:
+            asked = [one for one in requires(distribution) or () if "extra ==" not in one]
+            names = [re.split(r"[^A-Za-z0-9._-]", one)[0] for one in asked]
+            loaded = [
+                one for one in names if any(name in sys.modules for name in modules_of.get(_normal(one), ()))
+            ]
+            anything |= not {*loaded}.isdisjoint(MODEL_PACKAGES.values())
+            found |= dict.fromkeys([distribution, *loaded])
+    return found, anything
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 @cache

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
@@ -98,6 +98,8 @@ class CollectionLayout:
     """"keep" or "drop" documents with the query's identifier; "" if not declared."""
     candidates: str = ""
     """"judged" documents, or "" for those in the metadata of queries."""
+    called: tuple[CollectionPart, ...] = field(default=(), compare=False)
+    """Files there that are called as parts, also with other endings or capitals."""
     documents_expected: str = ""
     """How the error for missing documents describes them."""
 
@@ -141,11 +143,10 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     check_regular(path)
     if path.is_dir():
-        files = {p.name: CollectionPart(p, within=path) for p in path.iterdir() if p.is_file()}
-        folder = path / "qrels"
-        parts = folder.iterdir() if folder.is_dir() else ()
-        layout = _layout(path, files, {p.name: CollectionPart(p, within=path) for p in parts if p.is_file()})
-        if ABOUT in files:
+        within = [p for p in path.iterdir() if p.name.lower() == "qrels" and p.is_dir()]
+        files = (p for folder in (path, *within) for p in folder.iterdir() if p.is_file())
+        layout = _layout(path, {p.relative_to(path): CollectionPart(p, within=path) for p in files})
+        if (path / ABOUT).is_file():
             own = f"files of its own folder; {path / ABOUT} as the collection may name others"
             layout = _from_toml(path / ABOUT, layout, own)
     elif path.suffix == ".toml":
@@ -166,7 +167,9 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
             whole = f"systems of {path.parent.parent} are compared by naming that folder alone"
             raise FormatError(path, "rankings of a system", f"judgments or a collection; {whole}")
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
-        raise FormatError(path, "no part of a collection", f"any of {names} (or with .gz)")
+        near = [str(part.member or part.path.name) for part in layout.called]
+        found = f"no part of a collection{f' but {_listed(near)}' * bool(near)}"
+        raise FormatError(path, found, f"any of {names} (or with .gz)")
     return layout
 
 
@@ -213,26 +216,18 @@ def _shared(own: CollectionLayout, folder: Path) -> CollectionLayout:
 
 def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
     usual = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
-    paths = [PurePosixPath(member) for member in members]
-    folders = {p.parent for p in paths if p.name in usual}
-    folders |= {p.parents[1] for p in paths if p.parent.name == "qrels" and p.suffix != ".zip"}
-    folders = {one for one in folders if one.name != "qrels" or one.parent not in folders}
+    parts = {PurePosixPath(member): CollectionPart(path, member) for member in members}
+    folders = {p.parent for p in parts if p.name.lower() in usual}
+    folders |= {p.parents[1] for p in parts if p.parent.name.lower() == "qrels" and p.suffix != ".zip"}
+    folders = {one for one in folders if one.name.lower() != "qrels" or one.parent not in folders}
     tops = sorted((one for one in folders if not folders & set(one.parents)), key=str)
     if subset:
         tops = [one for one in folders if subset in (str(one), one.name)]
-    if not tops and (zips := [str(p) for p in paths if p.suffix == ".zip"]):
+    if not tops and (zips := [str(p) for p in parts if p.suffix == ".zip"]):
         raise FormatError(path, f"zips within it ({_listed(zips)})", "it unpacked, and one of them")
     layouts = [
         _layout(
-            path,
-            *(
-                {
-                    p.name: CollectionPart(path, m)
-                    for p, m in zip(paths, members, strict=True)
-                    if p.parent == at
-                }
-                for at in (top, top / "qrels")
-            ),
+            path, {p.relative_to(top): of for p, of in parts.items() if p.parent == top or _of_qrels(p, top)}
         )
         for top in tops
     ]
@@ -248,7 +243,12 @@ def _in_zip(path: Path, members: list[str], subset: str) -> CollectionLayout:
         next((one.documents for one in layouts if one.documents), None),
         next((one.queries for one in layouts if one.queries), None),
         next((one.qrels for one in layouts if one.qrels), {}),
+        called=tuple(part for one in layouts for part in one.called),
     )
+
+
+def _of_qrels(path: PurePath, top: PurePath) -> bool:
+    return path.parent.parent == top and path.parent.name.lower() == "qrels"
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
@@ -267,42 +267,38 @@ def _listed(names: Iterable[str]) -> str:
 def left_out(layout: CollectionLayout) -> Iterator[str]:
     """Yield a sentence for each file ignored beside another, and for each part that an import left out."""
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
-    kinds: tuple[Iterable[str], ...] = (DOCUMENTS, QUERIES, QRELS)
-    kinds += tuple([split + end for end in _QRELS_ENDINGS] for split in layout.qrels)
-    for part in parts:
-        names = next((names for names in kinds if part.member is None and part.name in names), ())
-        usual = {name + end for name in names for end in ("", ".gz")} - {part.path.name}
-        there = list[str]()
-        with suppress(OSError):  # a folder that may be passed and not listed
-            there = sorted(usual.intersection(os.listdir(part.path.parent)) if usual else ())  # noqa: PTH208  names alone
-        others = (part.path.with_name(name) for name in there)
-        yield from (f"{path} is not read: {part} is" for path in others if path.is_file())
-    single = [layout.root / f"{name}{end}" for name in QRELS for end in ("", ".gz")]
-    if layout.qrels and not {part.path for part in layout.qrels.values()}.intersection(single):
-        yield from (f"{path} is not read: {layout.root / 'qrels'} is" for path in single if path.is_file())
-    yield from (f"{path} is not read; weir data import reads it" for path in _of_other_formats(layout))
+    for part in layout.called:
+        if part not in parts:
+            kind = _kind_of(part)
+            read = next(
+                (one for one in parts if kind in (_kind_of(one), _kind_of(one).partition("/")[0])), None
+            )
+            usual = part.name in (*DOCUMENTS, *QUERIES, *QRELS) or Path(part.name).suffix in _QRELS_ENDINGS
+            unpacked = "unpacked, " * (part.member is not None)
+            why = f": {read} is" if read and usual else f"; {unpacked}weir data import reads it"
+            yield f"{part} is not read{why}"
     yield from import_losses(part.path for part in parts)
 
 
-_TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".zst"}
+_TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", *_QRELS_ENDINGS}
+_STEMS = {
+    "corpus": "documents",
+    "docs": "documents",
+    "documents": "documents",
+    "queries": "queries",
+    "qrels": "qrels",
+}
 
 
-def _of_other_formats(layout: CollectionLayout) -> list[Path]:
-    """Return the files of a folder that are called as parts of a collection, but for their ending or capitals."""
-    root, names = layout.root, {*DOCUMENTS, *QUERIES, *QRELS}
-    stems = {name.partition(".")[0] for name in names} | {"documents"}
-    found = list[Path]()
-    with suppress(OSError):  # a folder that may be passed and not listed
-        called = {path: path.name.removesuffix(".gz") for path in root.iterdir()}
-        whole = {path: Path(name.removesuffix(".zst")).stem.lower() for path, name in called.items()}
-        found += [path for path, name in called.items() if whole[path] in stems and name not in names]
-    with suppress(OSError):
-        splits = [path for path in (root / "qrels").iterdir() if path.name[:1] != "."]
-        found += [path for path in splits if Path(path.name.removesuffix(".gz")).suffix not in _QRELS_ENDINGS]
+def _kind_of(part: CollectionPart) -> str:
+    """Return the kind of part that a file is called as, but for its ending or capitals: "documents", "queries",
+    "qrels" or "qrels/SPLIT"; "" for none."""
+    path = PurePosixPath(part.member or part.path.as_posix())
+    name = PurePosixPath(re.sub(r"\.(gz|zst)$", "", path.name.lower()))
     # A store that was made of documents ends in .weir.
-    endings = ({suffix.lower() for suffix in path.suffixes} for path in found)
-    tables = (path for path, of in zip(found, endings, strict=True) if _TABLES & of and ".weir" not in of)
-    return sorted(path for path in tables if path.is_file())
+    if name.name[0] == "." or ".weir" in name.suffixes or not _TABLES.intersection(name.suffixes):
+        return ""
+    return f"qrels/{name.stem}" if path.parent.name.lower() == "qrels" else _STEMS.get(name.stem, "")
 
 
 def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:
@@ -311,18 +307,20 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
     return part
 
 
-def _layout(
-    root: Path, files: dict[str, CollectionPart], splits: dict[str, CollectionPart]
-) -> CollectionLayout:
+def _layout(root: Path, parts: Mapping[PurePath, CollectionPart]) -> CollectionLayout:
+    """Return the layout of files by their paths below a folder."""
+    files, splits = (
+        {path.name: part for path, part in sorted(parts.items()) if str(path.parent) == at}
+        for at in (".", "qrels")
+    )
     qrels = {}
-    for stem in dict.fromkeys(
-        PurePosixPath(n.removesuffix(".gz")).stem for n in sorted(splits) if n[0] != "."
-    ):
+    for stem in dict.fromkeys(PurePosixPath(n.removesuffix(".gz")).stem for n in splits if n[0] != "."):
         if part := _first(splits, [stem + end for end in _QRELS_ENDINGS]):
             qrels[stem] = part
     if not qrels and (single := _first(files, QRELS)):
         qrels["test"] = single
-    return CollectionLayout(root, _first(files, DOCUMENTS), _first(files, QUERIES), qrels)
+    called = tuple(part for _, part in sorted(parts.items()) if _kind_of(part))
+    return CollectionLayout(root, _first(files, DOCUMENTS), _first(files, QUERIES), qrels, called=called)
 
 
 def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> CollectionPart | None:

@@ -183,7 +183,8 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
     if conventions.order == "trec9" and run.ties != "trec9":
         run.refuse_nameless()
         columns = (run.query_of_row(), run.doc, run.score)
-        return Run.from_columns(run.queries, run.docs, *columns, Named(run.name, "trec9"))
+        again = Run.from_columns(run.queries, run.docs, *columns, Named(run.name, "trec9"))
+        return replace(again, barred=run.barred)
     return run
 
 
@@ -252,13 +253,35 @@ def _all_found(judged: Judged) -> bool:
     return int(np.count_nonzero(judged.grade > 0)) == int(np.count_nonzero(judged.ideal > 0))
 
 
-def check_shared_queries(judged: Judged, path: Path | None = None) -> None:
-    """Raise BadValue if the run has queries, and none of them is judged.
+def check_shared_queries(
+    judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
+) -> None:
+    """Raise BadValue if the run has queries, and none of them is judged, or if it has documents in place of queries.
 
+    run, qrels: return the run and its judgments.
     path: the run's file, for the message.
     """
-    if len(judged) and judged.ignored and not judged.answered.any():
-        where = "" if path is None else f"{path}: "
+    if not (len(judged) and judged.ignored):
+        return
+    where = "" if path is None else f"{path}: "
+    answered = int(np.count_nonzero(judged.answered))
+    # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
+    suspect = judged.ignored >= answered >= len(judged.rank)
+    judgments = qrels() if suspect else None
+    if isinstance(judgments, Qrels):
+        ranked = run()
+        queries, docs = ranked.queries.strings, ranked.docs.strings.take(np.unique(ranked.doc))
+        are_queries, are_judged = (
+            int((ids.codes(docs) >= 0).sum()) for ids in (judgments.queries, judgments.docs)
+        )
+        as_documents = queries.take(np.flatnonzero(judgments.docs.codes(queries) >= 0))
+        if len(docs) == are_queries > are_judged and len(as_documents):
+            raise BadValue(
+                f"{where}its columns of queries and documents are exchanged: all {are_queries:,} documents that it "
+                f"ranks, such as '{docs[0]}', are judged queries, and {len(as_documents):,} of its {len(queries):,} "
+                f"queries, such as '{as_documents[0]}', judged documents"
+            )
+    if not answered:
         raise BadValue(
             f"{where}the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
@@ -335,14 +358,21 @@ def join_run(
         ranked = read_run(run, conventions.order)
         if queries is not None:
             ranked = ranked.by_identifier(queries)
-            ranked = ranked.allowed(queries) if restricted else ranked
+            ranked = permitted(ranked, queries)
         judged = joined(ranked_by(ranked, conventions), qrels)
     if isinstance(qrels, Qrels):
         _refuse_exchanged(run, qrels)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
-    check_shared_queries(judged, run)
+    check_shared_queries(judged, lambda: read_run(run), lambda: qrels, run)
     return judged
+
+
+def permitted(run: Run, queries: Queries) -> Run:
+    """Return the run without documents that the queries' candidates, exclusions and filters bar, with their numbers."""
+    kept = run.allowed(queries)
+    lost = np.diff(run.ptr) - np.diff(kept.ptr)
+    return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
 
 
 def _refuse_exchanged(run: Path, qrels: Qrels) -> None:

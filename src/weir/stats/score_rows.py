@@ -290,6 +290,24 @@ def without_relevant(queries: int, judged: int) -> str:
     return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
 
 
+def own_counts(judged: Judged) -> tuple[int, int]:
+    """Return the number of rankings that begin with their query's own document, and of those with it among the
+    first `OWN_DEPTH`; the latter is 0 where such documents are relevant, so that they may be meant."""
+    qrels, near = judged.judgments, judged.own_near
+    meant = near and not (isinstance(qrels, Qrels) and not qrels.own_relevant)
+    return judged.own_first, 0 if meant else near
+
+
+def own_documents_said(first: int, near: int, rankings: int) -> str:
+    """Return a sentence on the own documents of queries in rankings, "" if hardly any; see `own_counts`."""
+    if first > 1 and first >= SELF_MATCHES * rankings:
+        return f"{first:,} of {rankings:,} rankings begin with the query itself"
+    if not near:
+        return ""
+    have = part_of(near, rankings, "rankings", "has", "have")
+    return f"{have} the query's own document among the first {OWN_DEPTH}"
+
+
 def noted(
     scores: Scores,
     judged: Judged,
@@ -315,14 +333,7 @@ def noted(
     retrieved = judged.retrieved[judged.retrieved > 0]
     if len(retrieved) and not len(judged.rank):
         remarks.append(NOTHING_JUDGED)
-    rankings = len(retrieved) + judged.ignored
-    own = ""
-    if judged.own_first > 1 and judged.own_first >= SELF_MATCHES * rankings:
-        own = f"{judged.own_first:,} of {rankings:,} rankings begin with the query itself"
-    elif judged.own_near and isinstance(judged.judgments, Qrels) and not judged.judgments.own_relevant:
-        have = part_of(judged.own_near, rankings, "rankings", "has", "have")
-        own = f"{have} the query's own document among the first {OWN_DEPTH}"
-    if own:
+    if own := own_documents_said(*own_counts(judged), len(retrieved) + judged.ignored):
         advice = "a document with the identifier of the query counts like any other; BEIR leaves it out"
         remarks.append(Note(f"{own}; `self_matches='drop'` leaves it out", advice))
     if judged.without_relevant and "empty=left-out" not in scores.conventions:
@@ -331,8 +342,16 @@ def noted(
     k, tied_there = judged.cut_in_ties()
     if tied_there and any(reaches(measure, k) for measure in measures):
         remarks.append(tied_cut_note(k, tied_there, known=False))
+    documents, of = judged.barred
+    if documents:
+        remarks.append(
+            Note(
+                f"removed: {counted(documents, 'document')} of {counted(of, 'ranking')}, which the query's candidates, "
+                "exclusions or filter bar"
+            )
+        )
     if cut := cut_depth(retrieved):
-        remarks += shallow_notes(cut, map(str, measures))
+        remarks += shallow_notes(cut, map(str, measures), ", once barred ones are removed" * (documents > 0))
     if judged.float_rank is not None:
         conventions = parse_conventions(scores.conventions)
         if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
@@ -380,12 +399,17 @@ def cut_depth(retrieved: Int32) -> int | None:
     return int(lengths.max())
 
 
-def shallow_notes(depth: int, measures: Iterable[str]) -> list[Note]:
+def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
     """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking; []
-    without any."""
+    without any.
+
+    once: words on documents that were removed from them.
+    """
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
-    what = f"rankings have at most {counted(depth, 'document')}, and {', '.join(beyond)} {looks} no deeper"
+    what = (
+        f"rankings have at most {counted(depth, 'document')}{once}, and {', '.join(beyond)} {looks} no deeper"
+    )
     return [Note(what)] if beyond else []
 
 

@@ -351,6 +351,11 @@ def one_session(systems: Iterable[T]) -> list[T]:
     return [_with_sessions(system, firsts, named) for system in several]
 
 
+def objects_in(system: object) -> dict[str, object]:
+    """Return {name: object} of a user's functions and objects in a system, at any depth."""
+    return {one.identity.name: one.identity.given for one in _objects_in(system)}
+
+
 def _objects_in(system: object) -> Iterator[Identified]:
     for part in parts_of(system):
         if is_dataclass(part):

@@ -280,9 +280,10 @@ class EncodedSearcher(Generic[L, Q, D]):
     def costs(self) -> Costs:
         rows, encoder = self.documents.stored, self.system.encoder
         read = self.read_bytes if rows is None else rows.stored_bytes()
-        hosted = isinstance(encoder, Hosted)
-        once = hosted or isinstance(encoder, ObjectEncoder)
-        return Costs(read, self.reused, cached_queries=hosted, repeatable=not once)
+        hosted, own = isinstance(encoder, Hosted), isinstance(encoder, ObjectEncoder)
+        return Costs(
+            read, self.reused, cached_queries=hosted, repeatable=not (hosted or own), asked_again=own
+        )
 
     def export(self, folder: Path) -> bool:
         rows = self.documents.stored

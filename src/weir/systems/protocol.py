@@ -82,13 +82,17 @@ class Costs:
     unscored: int = 0
     """Candidates beyond the re-ranking depth."""
     repeatable: bool = False
-    """True if a repeated search costs only time, so that single queries may be timed."""
+    """True if a repeated search costs only time and answers alike, so that it may be asked in advance."""
     services: tuple[ServiceUsage, ...] = ()
     """Requests to services."""
     measured: bool = True
     """True if the time is that of searching, not of reading results made elsewhere."""
+    asked_again: bool = False
+    """True if single queries may be asked once more to be timed, though Weir does not know what that takes; those of
+    a repeatable searcher may be in any case."""
 
     def __add__(self, other: Costs) -> Costs:
+        repeatable = self.repeatable and other.repeatable
         return Costs(
             self.external_bytes + other.external_bytes,
             self.reused_documents + other.reused_documents,
@@ -97,10 +101,16 @@ class Costs:
             self.computed_pairs + other.computed_pairs,
             self.candidates + other.candidates,
             self.unscored + other.unscored,
-            self.repeatable and other.repeatable,
+            repeatable,
             self.services + other.services,
             self.measured and other.measured,
+            not repeatable and self.timeable and other.timeable,
         )
+
+    @property
+    def timeable(self) -> bool:
+        """True if single queries may be timed."""
+        return self.measured and (self.repeatable or self.asked_again)
 
     @staticmethod
     def of(parts: Iterable[Searcher | Scorer]) -> Costs:

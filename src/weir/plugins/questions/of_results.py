@@ -21,7 +21,7 @@ from weir.core.tables import table_of
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError, LossWarning, WeirError, user_level
 from weir.experiment.audit_subjects import subject_of_cells
-from weir.experiment.results import ORDER, ResultCell, made_in_python
+from weir.experiment.results import ORDER, ResultCell, without_command
 from weir.files.beside import RULES_FILE
 from weir.files.ranking_file import RankingFile
 from weir.files.runs import read_run
@@ -190,7 +190,7 @@ def _command(*parts: str) -> str:
 
 def _searched_as(cell: ResultCell) -> str:
     """Return a system for a command on this machine: its name, of objects of a program their rankings."""
-    return f'run("{cell.run}")' if made_in_python(cell) else cell.system
+    return f'run("{cell.run}")' if without_command(cell) else cell.system
 
 
 def _funnel_command(held: Held) -> str:
@@ -213,7 +213,7 @@ def _funnel_command(held: Held) -> str:
 
 def _staged(cell: ResultCell) -> bool:
     try:
-        return not made_in_python(cell) and isinstance(parse_system(cell.system), COMPOSED)
+        return not without_command(cell) and isinstance(parse_system(cell.system), COMPOSED)
     except WeirError:  # one of somebody's own, which is not known here
         return False
 
@@ -242,7 +242,7 @@ def _fitness_command(held: Held) -> str:
 
 def _filters_command(held: Held) -> str:
     named = [
-        cell.system for cell in held.cells if cell.system.startswith("dense(") and not made_in_python(cell)
+        cell.system for cell in held.cells if cell.system.startswith("dense(") and not without_command(cell)
     ]
     dense = named[0] if named else 'dense("minilm", index="HNSW32")'
     command = _command(

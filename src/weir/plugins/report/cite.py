@@ -18,7 +18,7 @@ from weir.core.tables import Table, notebook_html, table_of
 from weir.datasets.catalogue import groups, members
 from weir.errors import printable
 from weir.experiment.published import known_as, reported_of
-from weir.experiment.results import ResultCell, chosen_cells, finished_cells, not_as_published
+from weir.experiment.results import ResultCell, chosen_cells, finished_cells, given_objects, not_as_published
 from weir.files.paths import path_of
 from weir.measures import measures_of
 from weir.models.checkpoints import cards
@@ -121,7 +121,9 @@ def cite(
     cited |= {f"dataset {name}" for one in groups() if f"dataset {one}" in cited for name in members(one)}
     cited |= {f"dataset {name}" for name in groups()}  # a group is cited by its members
     uncited = (
-        one for one in subjects if one not in cited and one.split()[0] in ("dataset", "model", "measure")
+        one
+        for one in subjects
+        if one not in cited and one.split()[0] in ("dataset", "model", "measure", "object")
     )
     named = (known_as(cell.collection, reported_of(cell).dataset) for cell in cells)
     others = dict.fromkeys(said for said in (*named, *map(not_as_published, cells)) if said)
@@ -151,6 +153,9 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
         yield from (f"dataset {name}" for name, those in group_names.items() if cell.collection in those)
         words = re.findall(r"[\w.-]+", cell.system)
         yield from (f"{kinds[word]} {word}" for word in words if word in kinds)
+        for one in given_objects(cell):
+            card = next((card.name for card in cards() if card.hub in (one.name, one.checkpoint)), "")
+            yield f"model {card}" if card else f"object {one}"
     for measure in measures_of(
         measures or tuple(dict.fromkeys(row.measure for c in cells for row in c.rows))
     ):

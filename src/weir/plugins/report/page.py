@@ -156,7 +156,10 @@ def _section_html(study: Study, section: Section, answered: Sequence[Question]) 
         case "reviewer":
             return _reviewer_html(section, answered)
         case "reproduce":
-            code = f'<pre class="weir-code" tabindex="0">{html_escaped(section.notes[0], lines=True)}</pre>'
+            code = "".join(
+                f'<pre class="weir-code" tabindex="0">{html_escaped(one, lines=True)}</pre>'
+                for one in section.notes
+            )
             return _framed(section, code + details(section), lead_below=True)
         case _:
             inside = drawn(section.charts) + _others_printed(section) + notes(section) + details(section)

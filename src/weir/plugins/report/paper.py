@@ -14,7 +14,7 @@ from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
-from weir.experiment.efficiency import Efficiency
+from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
     PublishedScore,
     facts_table,
@@ -188,7 +188,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 def cost_table(costs: Iterable[Efficiency]) -> Table:
     """Return the time of a query and the size of the index by system, as in BEIR's table 3."""
     cells, costs = {}, list(costs)
-    single = any(one.p50_ms is not None for one in costs)
+    single = timed_singly(costs)
     for one in costs:
         ms, gigabytes = one.p50_ms if single else one.mean_ms, one.bytes_per_million
         device = "GPU" if "cuda" in one.hardware.lower() or "gpu" in one.hardware.lower() else "CPU"

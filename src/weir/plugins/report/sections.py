@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,16 +53,17 @@ from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
-from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables
+from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables, extrapolation
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
     PARSE_FAILURES,
     ResultCell,
-    made_in_python,
+    given_objects,
     place_to_name,
     recorded_place,
     search_seconds,
     unequal_depths,
+    without_command,
 )
 from weir.files.runs import read_run
 from weir.measures.measure import direction, parse_measure
@@ -78,6 +82,7 @@ from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank
 from weir.stats.permutation import enumerated
 from weir.stats.score_rows import answered_rate
 from weir.stats.significance import TESTS
+from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
 
 MOST_SENTENCES = 5
@@ -790,7 +795,7 @@ def cost(study: Study) -> Section | None:
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
     charts = []
-    for chart in cost_charts(own, study.numbers):
+    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
         drawn = chart
         if isinstance(chart, Points) and comparison is not None:
             of_label = {study.short_name(s): s for s in study.systems}
@@ -835,11 +840,17 @@ def cost(study: Study) -> Section | None:
     ]
     first, *more = efficiency_tables(shown)
     marks = [
-        f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one.",
-        f"{MARK}: the time leaves out work that was stored before.",
+        *[
+            f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
+            "where all three are known."
+        ]
+        * any(one.best for one in shown),
+        *[f"{MARK}: the time leaves out work, or is that of a service; the page names it."]
+        * any(one.index_marks or one.search_marks for one in shown),
+        *(f"{one[0].upper()}{one[1:]}." for one in [extrapolation(shown)] if one),
     ]
     printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),)), *more, printed)
+    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
     records = (ResultSet(EFFICIENCIES, tuple(shown)),)
     return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
@@ -1718,7 +1729,7 @@ def reviewer(answered: Sequence[Question]) -> Section:
 
 def _command_lines(study: Study) -> str:
     lines = list[str]()
-    named = [cell for cell in study.cells if not made_in_python(cell)]
+    named = [cell for cell in study.cells if not without_command(cell)]
     for depth in dict.fromkeys(cell.depth for cell in named):
         own = [cell for cell in named if cell.depth == depth]
         places = dict.fromkeys(map(name_given, own))
@@ -1738,6 +1749,60 @@ def _command_lines(study: Study) -> str:
             line += (" " if line.strip() else "") + part
         lines.append(line)
     return "\n".join([*lines, "weir report results/ -o report.html"])
+
+
+def _python_lines(study: Study) -> tuple[str, ...]:
+    """Return a program that makes the results of a user's objects, with gaps for these; () without such."""
+    own = [cell for cell in study.cells if given_objects(cell)]
+    if not own:
+        return ()
+    objects = {one.name: one for cell in own for one in given_objects(cell)}
+    lines = ["import weir", "", "objects = {  # as they were given; the names are those in the results"]
+    lines += [f"    {name!r}: ...,  # {str(one).removeprefix(f'{name}: ')}" for name, one in objects.items()]
+    lines += ["}"]
+    for depth in dict.fromkeys(cell.depth for cell in own):
+        cells = [cell for cell in own if cell.depth == depth]
+        lines += ["systems = [", *(f"    {line}" for line in dict.fromkeys(map(_python_line, cells))), "]"]
+        places = json.dumps([*dict.fromkeys(map(name_given, cells))], ensure_ascii=False)
+        k = f", k={depth}" * (depth != DEPTH)
+        lines.append(
+            f'weir.benchmark({places}, systems, {json.dumps(list(study.measures))}, out="results/"{k})'
+        )
+    return ("\n".join(lines),)
+
+
+def _python_line(cell: ResultCell) -> str:
+    text, stands = cell.system, dict[str, str]()
+    for number, one in enumerate(sorted(given_objects(cell), key=lambda one: -len(one.name))):
+        name, version = one.name, f", version={one.version!r}" * (one.version is not None)
+        stands[f"object_{number}"] = f"objects[{name!r}], name={name!r}{version}"
+        text = re.sub(rf"(?<![\w/.-]){re.escape(name)}(?![\w/.-])", f"object_{number}", text)
+    try:
+        return f"{_python(expression_tree(text), stands)},"
+    except (WeirError, LookupError):
+        return f"...,  # {cell.system}"
+
+
+def _python(node: ast.expr, stands: Mapping[str, str], adapter: str = "system") -> str:
+    """Return Python of a system's expression in which names stand for objects; raises LookupError if it is unknown."""
+    if not any(isinstance(one, ast.Name) and one.id in stands for one in ast.walk(node)):
+        if not isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
+            return ast.unparse(node)
+        if adapter == "reranker":
+            raise LookupError("a re-ranker by name")
+        return f"weir.system({json.dumps(ast.unparse(node), ensure_ascii=False)})"
+    settings = [f"{one.arg}={ast.unparse(one.value)}" for one in getattr(node, "keywords", ())]
+    match node:
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name), args=[]) if name in stands:
+            return f"weir.{adapter}({', '.join([stands[name], *settings])})"
+        case ast.BinOp(left=first, op=ast.RShift(), right=then):
+            return f"{_python(first, stands)} >> {_python(then, stands, 'reranker')}"
+        case ast.Call(func=ast.Name(id=name), args=parts):
+            of = "encoder" if name == "dense" else "system"
+            return (
+                f"weir.systems.{name}({', '.join([*(_python(one, stands, of) for one in parts), *settings])})"
+            )
+    raise LookupError(ast.dump(node))
 
 
 def name_given(cell: ResultCell, whole: bool = False) -> str:
@@ -1771,9 +1836,9 @@ def reproduce(study: Study) -> Section:
     lead = f"{'; '.join(versions)}. "
     took = None if seconds is None else duration(seconds) if seconds >= 0.05 else "under 0.1 s"
     lead += "" if took is None else f"Searching took {took} in all. "
-    if python := list(dict.fromkeys(filter(None, map(made_in_python, study.cells)))):
+    if python := list(dict.fromkeys(filter(None, map(without_command, study.cells)))):
         others = " Commands make the others." if len(python) < len(study.systems) else ""
-        lead += f"Made in Python: {'; '.join(python)}.{others} "
+        lead += f"No command here makes {'; '.join(python)}.{others} "
     lead += "weir results FOLDER --provenance shows every setting."
     return Section(
         "reproduce",
@@ -1781,7 +1846,7 @@ def reproduce(study: Study) -> Section:
         lead,
         (),
         (table_of(lines, keys=4), table_of(keys, keys=4)),
-        (_command_lines(study),),
+        (_command_lines(study), *_python_lines(study)),
     )
 
 

@@ -166,6 +166,9 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
         yield from two_columns(contents, documents=True)
         return
     name, others = identifier_column(contents, "doc")
+    ids: list[Any] = [dict.get(row.fields, name) for row in contents.rows]
+    if not any(map(has_value, ids)):
+        name, others, ids = _identifiers_within(contents, name)
     if others:
         yield FileRemark(
             f"{name} identifies the documents; kept as metadata, since values repeat: {', '.join(others)}"
@@ -177,15 +180,16 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
     texts = [] if "text" in contents.roles else usual(contents.columns, "text")
     others_of_text = [one for one in texts if one not in (text, name, title)]
     joined = 0
-    for row in contents.rows:
+    for row, own in zip(contents.rows, ids, strict=True):
         joined += any(isinstance(row.fields.get(column), list) for column in (text, title))
         try:
-            refuse_no_identifier(name, row.fields.get(name))
+            row.fields.take(name)
+            refuse_no_identifier(name, own)
             body, head = _text(row, text), _text(row, title)
         except ValueError as error:
             yield Refused(row.where, str(error))
             continue
-        key = ItemKey(identifier(row.fields.get(name)), body)
+        key = ItemKey(identifier(own), body)
         other = next((one for one in others_of_text if has_value(dict.get(row.fields, one))), "")
         if key == ItemKey():
             yield Refused(row.where, "neither identifier nor text")
@@ -197,6 +201,21 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
             yield Document(key, row.where, head, _metadata(row))
     if joined:
         yield FileRemark(f"texts that are lists: {joined:,}, their paragraphs joined by blank lines")
+
+
+def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
+    """Return (name, names of which values repeat, values) of the identifiers in the metadata of rows without
+    others; `own`, without a value, if there are none or one is there twice."""
+    inner = [
+        one if isinstance(one := dict.get(row.fields, "metadata"), Cells) else Cells()
+        for row in contents.rows
+    ]
+    rows = tuple(TableRow(row.where, one) for row, one in zip(contents.rows, inner, strict=True))
+    columns = tuple(dict.fromkeys(name for one in inner for name in one))
+    name, others = identifier_column(replace(contents, rows=rows, columns=columns), "doc")
+    ids = [dict.get(one, name) for one in inner]
+    known = [text for text in map(identifier, ids) if text]
+    return (name, others, ids) if len(set(known)) == len(known) > 0 else (own, [], [None] * len(ids))
 
 
 def _column(contents: Contents, role: str, used: str) -> str:
