@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
+from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
@@ -93,16 +94,31 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     if not any(one.source for one in beside_rows):
         split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
-        places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
-        held = dict.fromkeys(f"{one.dataset}:{one.split}" for one in given) or sorted(others)
-        there_is = f"; there is {', '.join(held)}" if held else ""
-        tasks = {one.dataset for one in given}
-        if tasks and tasks.isdisjoint(place.dataset for place in known.values()):
-            cure = f'name = "{min(tasks)}" in collection.toml in its folder, then run it again'
-            there_is += f"; a collection is matched with a task by its name: {cure}"
-        reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
-        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
+        places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
+        held = _some(f"{one.dataset}:{one.split}" for one in given) or _some(sorted(others))
+        there_is = f"; there is {held}" if held else ""
+        own = [name for name, one in known.items() if one.dataset not in catalogue.collection_names()]
+        if given and own and {one.dataset for one in given}.isdisjoint(one.dataset for one in known.values()):
+            tasks = {one.dataset for one in given}
+            name = min(tasks) if len(tasks) == 1 else "TASK"
+            cure = f'write name = "{name}" in collection.toml in its folder, then run it again'
+            there_is += (
+                f"; a collection is matched with a task by its name: if {_some(own)} is one of these, {cure}"
+            )
+        unknown = [one for one in known.values() if not given and unknown_name(one)]
+        names = _some(one.dataset for one in unknown)
+        why = f"; {unknown_name(replace(unknown[0], dataset=names))}" if unknown else ""
+        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{why}")
     return beside_rows
+
+
+def _some(names: Iterable[str]) -> str:
+    whole = list(dict.fromkeys(names))
+    more = f" and {len(whole) - _SHOWN} more" if len(whole) > _SHOWN else ""
+    return ", ".join(whole[:_SHOWN]) + more
+
+
+_SHOWN = 3  # names in a message
 
 
 MOST_SOURCES = 8
