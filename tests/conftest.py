@@ -110,7 +110,7 @@ SLOW = frozenset(
         "test_charts::test_a_figure_is_saved_as_pixels_and_as_pages",
         "test_command_system::test_a_killed_run_goes_on_where_it_was",
         "test_elasticsearch::test_killed_in_the_middle_it_goes_on",
-        "test_experiment::test_killed_at_random_points_it_continues_and_ends_the_same",
+        "test_experiment::test_killed_at_any_change_it_continues_and_ends_the_same",
         "test_import::test_a_kill_leaves_the_folder_whole_or_as_it_was",
         "test_import_batches::test_memory_does_not_grow_with_the_corpus",
         "test_judge_stops::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
@@ -121,8 +121,7 @@ SLOW = frozenset(
         "test_rerank_services::test_killed_in_the_middle_it_asks_only_for_what_is_missing",
         "test_stages::test_killed_before_any_record_it_continues_and_writes_no_finished_file_again",
         "test_subset::test_killed_at_any_moment_it_leaves_no_part_of_a_collection",
-        "test_vectors_ragged::test_killed_at_random_moments_it_continues_and_ends_the_same",
-        "test_vectors_store::test_killed_at_random_points_it_continues_and_ends_the_same",
+        "test_vectors_store::test_killed_at_any_change_it_continues_and_ends_the_same",
     ]
 )
 """What `make test-slow` runs beside tests/real: benchmarks, kernels for other processors, a copy of the checkout, examples
@@ -132,6 +131,12 @@ USED_SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps th
 FEWEST_EXAMPLES = 10
 """Of a property a third of the examples are tried, but not fewer than these; `make explore` tries all of them."""
 LONG = frozenset(["test_declared", "test_measures_against_reference", "test_conform", "test_plan"])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of slow tests alone where they are left out: it takes longer than most tests."""
+    slow = collection_path.stem in SLOW or collection_path == Path(__file__).parent / "real"
+    return True if slow and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

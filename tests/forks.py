@@ -52,7 +52,7 @@ def forking() -> Iterator[Runner]:
         yield run
     finally:
         process.stdin.close()
-        process.wait(60)
+        process.wait(300)
         process.stdout.close()
 
 

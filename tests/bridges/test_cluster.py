@@ -112,23 +112,42 @@ def workers(system: str = "") -> list[int]:
     return numbers
 
 
+STRIKES = """
+import json, os, sys
+victim, dataset = sys.argv[1:]
+results = [{"brook-facts": "1405", "brook-news": "n-2031-01"}[dataset]]
+for line in sys.stdin:
+    if os.path.exists(victim):
+        with open(victim) as file:
+            number = int(file.read() or os.getppid())
+        os.remove(victim)
+        os.kill(number, 9)
+    print(json.dumps({"id": json.loads(line)["id"], "results": results}), flush=True)
+"""
+"""A program that ranks, and first kills the process whose number is in a file, its own worker where none is."""
+
+
 @pytest.mark.parametrize("victim", ["worker", "driver"])
-def test_what_is_killed_is_continued(tmp_path, home, alone, victim):
-    command = [sys.executable, "-m", "weir", "run", *GRID, "-q", "-o", str(tmp_path / "out"), "--on", "ray"]
-    environment = os.environ | {"WEIR_HOME": str(home)}
+def test_what_is_killed_is_continued(tmp_path, home, victim):
+    (tmp_path / "strikes.py").write_text(STRIKES)
+    name = f'command("{sys.executable} {tmp_path / "strikes.py"} {tmp_path / "victim"} {{dataset}}", version="1")'
+    grid = [*GRID, "-s", name]
+    assert main(["run", *grid, "-q", "-o", str(tmp_path / "alone")]) == 0
+    command = [sys.executable, "-m", "weir", "run", *grid, "-q", "-o", str(tmp_path / "out"), "--on", "ray"]
+    environment = os.environ | {"WEIR_HOME": str(tmp_path / "home")}  # no answer is kept there
+    (tmp_path / "victim").touch()
     driver = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    limit = time.monotonic() + 60
-    while not (working := workers()) and time.monotonic() < limit and driver.poll() is None:
-        time.sleep(0.02)
-    os.kill(driver.pid if victim == "driver" else working[0], signal.SIGKILL)
-    _, errors = driver.communicate(timeout=120)
+    if victim == "driver":
+        (tmp_path / "victim").write_text(str(driver.pid))
+    _, errors = driver.communicate()
+    assert not (tmp_path / "victim").exists(), errors
     if victim == "driver":
         assert driver.returncode == -signal.SIGKILL
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     else:
         assert driver.returncode == 0, errors
-    assert results_of(tmp_path / "out") == alone
+    assert results_of(tmp_path / "out") == results_of(tmp_path / "alone")
 
 
 def test_what_is_killed_or_slow_is_named_at_once(tmp_path, home, monkeypatch):

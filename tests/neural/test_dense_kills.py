@@ -6,8 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
+from tests.kills import killed_later_each_time
 from tests.neural.conftest import WORDS, sentence_transformer
 from tests.unit.brooklet import write_collection
 from tests.unit.test_experiment import contents
@@ -27,7 +26,7 @@ def stored(home: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def run(checkpoint_of, tmp_path):
-    """A function: start `weir run` on 3,000 texts with random weights, six batches of the store."""
+    """A function: `weir run` on 3,000 texts with random weights, six batches of the store, as subprocess.run takes it."""
     folder = sentence_transformer(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     rng = np.random.default_rng(3)
     documents = {f"d{i}": (f"one {i}", " ".join(rng.choice(WORDS, 30)) + f" {i}") for i in range(3000)}
@@ -47,33 +46,23 @@ def run(checkpoint_of, tmp_path):
         "--json",
     ]
 
-    def start(name: str) -> subprocess.Popen[bytes]:
+    def given(name: str) -> dict[str, object]:
         env = os.environ | {"WEIR_HOME": str(tmp_path / f"home of {name}"), "WEIR_THREADS": "1"}
-        more = ["-o", str(tmp_path / name)]
-        return subprocess.Popen(command + more, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return {"args": [*command, "-o", str(tmp_path / name)], "env": env}
 
-    return start
+    return given
 
 
-def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, run):
+def test_killed_at_any_change_it_continues_and_ends_the_same(tmp_path, run):
     """E9: what was stored when it was killed is never touched again, and the results are the same bytes."""
-    generator = np.random.default_rng(9)
-    start = time.monotonic()
-    output, errors = (whole := run("whole")).communicate()
-    length = time.monotonic() - start
-    assert whole.returncode == 0, errors
-    before: dict[str, bytes] = {}
-    for _ in range(4):
-        process = run("killed")
-        timer = threading.Timer(generator.uniform(0.4, 1.0) * length, process.kill)
-        timer.start()
-        process.communicate()
-        timer.cancel()
+    output = subprocess.run(**run("whole"), capture_output=True, check=True).stdout
+    before, outputs = dict[str, bytes](), []
+    for done in killed_later_each_time(at=tmp_path, **run("killed")):
+        outputs.append(done.stdout)
         now = stored(tmp_path / "home of killed")
         records = len(before.get("journal.bin", b"")) // 24 * 24  # whole batches
         assert now.get("journal.bin", b"")[:records] == before.get("journal.bin", b"")[:records]
         before = now
-    last = run("killed")
-    assert last.communicate()[0] == output
+    assert outputs[-1] == output
     assert stored(tmp_path / "home of killed") == stored(tmp_path / "home of whole") != {}
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")

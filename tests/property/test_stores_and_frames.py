@@ -523,3 +523,78 @@ def test_a_search_that_failed_is_no_empty_ranking(found, error, failed, tmp_path
     [run] = written(tmp_path / "out")[2].values()
     assert len(run) == 2 - failed
     assert ("the search failed" in str(report.files[0]["refused_rows"])) == failed
+
+
+LISTED = {
+    "ragas": lambda members: {"user_input": "q", "retrieved_contexts": members, "reference_contexts": ["c"]},
+    "ragas ids": lambda members: {
+        "user_input": "q",
+        "retrieved_context_ids": members,
+        "reference_context_ids": ["c"],
+    },
+    "deepeval": lambda members: {
+        "input": "q",
+        "expected_output": "x",
+        "retrieval_context": members,
+        "context": ["c"],
+    },
+    "llama": lambda members: {"examples": [{"query": "q", "reference_contexts": members}]},
+    "pairs": lambda members: {
+        "queries": {"q": "text"},
+        "corpus": {"c": "x"},
+        "relevant_docs": {"q": members},
+    },
+    "records": lambda members: {"query": "q", "retrieved": members, "relevant": ["c"]},
+    "lists": lambda members: {"q": members},
+}
+
+
+@EASY
+@given(
+    kind=st.sampled_from(list(LISTED)),
+    members=st.lists(st.sampled_from(["c", "d", "e"]), min_size=1, max_size=3, unique=True),
+    odd=st.sampled_from([None, True, False, "", " ", [], ["f", "g", "h"], {}]),
+    at=st.integers(0, 3),
+)
+def test_a_member_of_a_list_that_is_no_document_is_refused(kind, members, odd, at, tmp_path):
+    """Left out in silence, it would move those after it to better ranks."""
+    path, as_kind = tmp_path / "x.json", "list-run" if kind == "lists" else ""
+
+    def read(listed):
+        path.write_text(json.dumps(LISTED[kind](listed)))
+        choices = Choices(allow_disjoint=True)
+        weir.import_files([path], tmp_path / "out", as_kind=as_kind, choices=choices)
+
+    read(members)
+    with pytest.raises(WeirError, match=r"no text|no document|no lists|found nothing|Boolean"):
+        read([*members[:at], odd, *members[at:]])
+
+
+@given(count=st.integers(1, 4), here=st.sets(st.integers(0, 3), min_size=1), known=st.booleans())
+def test_a_file_in_shards_is_read_whole_or_refused(count, here, known):
+    """Also as a folder in the hub's layout, of which only some shards were fetched."""
+    here = {number % count for number in here}
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        texts = {
+            "queries/queries-00000-of-00001.jsonl": {"_id": "q", "text": "x"},
+            "default/test-00000-of-00001.jsonl": {"query-id": "q", "corpus-id": f"d{min(here)}", "score": 1},
+        }
+        shards = {
+            f"corpus/corpus-{n:05}-of-{count:05}.jsonl": {"_id": f"d{n}", "text": f"x{n}"} for n in here
+        }
+        for name, row in {**texts, **shards}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(json.dumps(row))
+
+        def documents() -> int:
+            if known:
+                return len(weir.load(folder).corpus)
+            weir.import_files([folder / name for name in shards], Path(place) / "out")
+            return len((Path(place) / "out" / "corpus.jsonl").read_text().splitlines())
+
+        if len(here) < count:
+            with pytest.raises(WeirError, match=rf"found {len(here)} of {count} shards"):
+                documents()
+        else:
+            assert documents() == count

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
+from tests.kills import killed_unanswered
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import chat_serving, grade_of
 
@@ -180,16 +179,7 @@ def test_killed_in_the_middle_it_goes_on(sets, server, tmp_path):
     name = 'pool >> llm("listwise", window=10, step=5, concurrency=2)'
     command = [sys.executable, "-m", "weir", "run", "-d", "birco/wtb", "-s", name, "-m", "nDCG@10", "-q"]
     command += ["-o", str(tmp_path / "results")]
-    manners.seconds = 0.02
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 120
-    while len(manners.asked) < 60:
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    manners.seconds = 0.0
+    killed_unanswered(command, manners, answers=60, at_once=2)
     assert subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, check=False).returncode == 0
     seen = Counter(manners.prompts())
     assert 30 * 9 <= len(seen) <= 30 * 10  # nine windows of a pool of 50, ten of 51

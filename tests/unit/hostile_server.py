@@ -111,8 +111,8 @@ MISDEEDS["endless trailers"] = lambda line: line.trickle(
 )
 MISDEEDS["a byte at a time"] = lambda line: line.trickle(OK + b"\r\n", b" ")
 MISDEEDS["a byte at a time of the head"] = lambda line: line.trickle(OK + b"X: ", b" ")
-MISDEEDS["silence"] = lambda line: line.manners.released.wait(60)
-MISDEEDS["silence after the head"] = lambda line: (line.send(OK + b"\r\n"), line.manners.released.wait(60))
+MISDEEDS["silence"] = lambda line: line.manners.released.wait(300)
+MISDEEDS["silence after the head"] = lambda line: (line.send(OK + b"\r\n"), line.manners.released.wait(300))
 
 # Wrong lengths
 

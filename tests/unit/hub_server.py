@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.kills import MOST_SECONDS
 from tests.unit.model_servers import LocalHandler, running
 
 
@@ -31,7 +33,7 @@ class Hub:
     held: repository -> commit -> path -> bytes; branches: (repository, name) -> commit; cards: repository -> configs;
     large: endings of files that lie in LFS; token: what opens everything, "" where all is public; fail: statuses to
     answer with first; cut: bytes after which each next download breaks off; spoiled: paths whose bytes are other ones;
-    drip: seconds between two pieces.
+    drip: seconds between two pieces; hold: bytes of a download after which nothing comes until `released`.
     """
 
     held: dict[str, dict[str, dict[str, bytes]]] = field(default_factory=dict)
@@ -43,6 +45,8 @@ class Hub:
     cut: list[int] = field(default_factory=list)
     spoiled: set[str] = field(default_factory=set)
     drip: float = 0.0
+    hold: int | None = None
+    released: threading.Event = field(default_factory=threading.Event)
     said: bytes | None = None
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     url: str = ""
@@ -178,6 +182,8 @@ class HubHandler(LocalHandler):
                 self.wfile.write(rest[at : at + (1 << 16)])
                 self.wfile.flush()
                 time.sleep(self.hub.drip)
+                if self.hub.hold is not None and at >= self.hub.hold:
+                    self.hub.released.wait(MOST_SECONDS)
 
     def send_whole(self, data: bytes, headers: dict[str, str], body: bool) -> None:
         self.send_response(200)

@@ -97,7 +97,7 @@ def reset(handler: LocalHandler, _: object) -> None:
 
 def hang(handler: LocalHandler, _: object) -> None:
     """Says nothing until the test is over."""
-    handler.manners.released.wait(60)
+    handler.manners.released.wait(300)
     handler.close_connection = True
 
 
@@ -215,7 +215,7 @@ class EmbeddingHandler(ModelHandler):
         if most is not None and count > most:
             return 422, {"error": f"batch size {count} > maximum {most}"}
         if self.manners.quick is not None and count > self.manners.quick:
-            self.manners.released.wait(60)
+            self.manners.released.wait(300)
         return 200, self.answer(body)
 
     def answer(self, body: dict) -> dict:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -27,6 +26,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from starlette.testclient import TestClient
 
 import weir
+from tests.kills import until
 from tests.unit.model_servers import chat_serving
 from weir.cli import main
 from weir.errors import RankingWarning
@@ -143,9 +143,14 @@ def test_every_address_that_a_page_names_is_a_page_and_json_and_no_data_is_marku
 
 def compared_start(page):
     """Return the start page's value once its comparison, which runs beside it, has ended."""
-    while (value := page.get("/index.json").json())["comparing"]:
-        time.sleep(0.01)
-    return value
+    return compared(lambda: page.get("/index.json").json())
+
+
+def compared(asked):
+    """Return the value of a page once its comparison has ended."""
+    values = []
+    until(lambda: values.append(asked()) or not values[-1]["comparing"])
+    return values[-1]
 
 
 def test_a_fragment_is_the_inside_of_its_page(page):
@@ -223,8 +228,7 @@ def test_the_list_is_that_of_diff_in_every_order_and_filter(page, results):
 def test_the_verdict_on_two_systems_is_that_of_compare_and_notes_are_of_the_measure(page, results):
     for measure in ("nDCG@10", "R@100"):
         asked = {"systems": "rm3,rrf(bm25, rm3)", "measure": measure}
-        while (value := read(page, "c", "brook-facts", **asked))["comparing"]:
-            time.sleep(0.01)
+        value = compared(lambda asked=asked: read(page, "c", "brook-facts", **asked))
         [of_all] = [
             one
             for one in weir.compare(results, measures=measure, datasets=["brook-facts"])
@@ -490,6 +494,6 @@ def test_the_command_serves_and_ends_when_told_also_in_the_middle_of_work(result
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(place.partition("?")[0])
             server.send_signal(signal.SIGTERM)
-            assert server.wait(60) in (143, -signal.SIGTERM)
+            assert server.wait(300) in (143, -signal.SIGTERM)
         finally:
             server.kill()

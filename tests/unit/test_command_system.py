@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills import killed_when
 from tests.unit.brooklet import write_collection
 from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
@@ -51,7 +50,8 @@ for line in sys.stdin:
     if what == "later":
         held.append(q)
         continue
-    time.sleep(0.02 if what == "slow" else 0)
+    if what == "strike" and not os.path.exists(sys.argv[1] + ".once"):
+        open(sys.argv[1] + ".once", "w"); os.kill(os.getppid(), 9)
     reply(q, **{"refuse": {"error": "no such index"}, "nan": {"results": [{"id": "d1", "score": float("nan")}]},
                 "twice": {"results": ["d1", "d1"]}, "many": {"results": [f"d{n}" for n in range(51)]},
                 "digits": {"results": [{"id": "d1", "score": 10**3999}]}, "ranks": {"results": ["d2", "d9", "d1"]},
@@ -254,17 +254,15 @@ def test_it_is_a_first_stage_a_part_of_a_fusion_and_planned(tmp_path, home):
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
     """kill -9 in the middle: no answer is lost, nothing that was answered is asked again."""
-    place = Place(tmp_path)
+    place, texts = Place(tmp_path), [f"{'strike' if n == 100 else 'plain'} {n}" for n in range(300)]
     script = (
         "import sys\n"
         "from tests.unit.remote_place import CORPUS, queries\n"
         "from weir.systems.remote.command import Command\n"
-        f"texts = ['slow %d' % n for n in range(300)]\n"
+        f"texts = {texts!r}\n"
         f"Command({place.line!r}, version='1', batch=2, workers=2).index(CORPUS).search(queries(texts), 5)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
-    killed_when(process, lambda: len(place.asked()) >= 100)
-    texts = [f"slow {n}" for n in range(300)]
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == -9
     run, facts = place.search(texts)
     assert run == expected(texts, 5)
     assert facts["stored"] > 80

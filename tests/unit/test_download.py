@@ -6,24 +6,24 @@ import contextlib
 import hashlib
 import http.server
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from tests.kills import MOST_SECONDS, killed_when
 from weir.errors import BadValue, DownloadError, DownloadWarning, StoreError
 from weir.files.downloads import Patience, download
 
 DATA = os.urandom(3_000_000)
 MD5 = "md5:" + hashlib.md5(DATA).hexdigest()
-QUICK = Patience(timeout=2.0, slowest=1000.0, window=0.3, attempts=3, pause=0.01)
+QUICK = Patience(attempts=3, pause=0.01)
 
 
 @dataclass
@@ -36,6 +36,8 @@ class Manners:
     cut: list[int] = field(default_factory=list)  # bytes to send on each connection before cutting it
     fail: list[int] = field(default_factory=list)  # statuses to answer with first
     drip: int = 0  # bytes a tenth of a second
+    hold: int = 0  # bytes after which nothing comes until the event
+    released: threading.Event = field(default_factory=threading.Event)
     paths: tuple[str, ...] = ("/file.bin",)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
 
@@ -96,6 +98,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for at in range(0, len(body), manners.drip):
                 self.wfile.write(body[at : at + manners.drip])
                 time.sleep(0.1)
+        elif manners.hold:
+            self.wfile.write(body[: manners.hold])
+            manners.released.wait(MOST_SECONDS)
         else:
             self.wfile.write(body)
 
@@ -260,7 +265,7 @@ def test_a_server_that_stays_broken_is_given_up(server: Server, to: Path):
 def test_a_stalling_server_is_left_for_the_next(server: Server, to: Path):
     server.manners.drip = 10
     with pytest.raises(DownloadError, match=r"stalled at \d+ bytes/s"):
-        download([server.url], to, MD5, patience=QUICK)
+        download([server.url], to, MD5, patience=replace(QUICK, slowest=1000.0, window=0.3))
 
 
 def test_a_silent_server_is_left_in_time(to: Path):
@@ -299,18 +304,17 @@ def test_each_further_attempt_is_said(to: Path):
 
 
 def test_a_killed_download_is_continued(server: Server, to: Path):
-    server.manners.drip = 100_000
+    server.manners.hold = 300_000
     code = (
         "import sys; from pathlib import Path; from weir.files.downloads import download;"
         "download([sys.argv[1]], Path(sys.argv[2]), sys.argv[3])"
     )
     process = subprocess.Popen([sys.executable, "-c", code, server.url, str(to), MD5])
     part = to.with_name("file.bin.part")
-    until(lambda: part.exists() and part.stat().st_size > 200_000)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed_when(process, lambda: part.exists() and part.stat().st_size > 200_000)
+    server.manners.released.set()
     assert not to.exists()
-    server.manners.drip = 0
+    server.manners.hold = 0
     download([server.url], to, MD5, patience=QUICK)
     assert to.read_bytes() == DATA
     assert server.manners.asked[-1][1] is not None
@@ -336,10 +340,3 @@ def test_a_full_disk_is_one_line(server: Server, to: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(StoreError, match="no space left on the disk"):
         download([server.url], to, MD5, patience=QUICK)
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from tests.kills import killed_when
 from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.embedding_place import forget_spending
@@ -62,14 +61,6 @@ def sent(manners: es.EmbeddingManners) -> Counter[str]:
     return counts
 
 
-def until(true: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if true():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never came to that")
-
-
 def test_a_text_is_sent_once_in_its_life(server):
     base, manners = server
     assert right(embed(base))
@@ -84,9 +75,7 @@ def test_a_killed_process_loses_the_request_it_waits_for_and_nothing_else(server
     base, manners = server
     manners.faults = [None, *[None] * answered, es.hang]
     process = subprocess.Popen([sys.executable, "-c", CODE, base])
-    until(lambda: len(manners.asked) == 2 + answered)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed_when(process, lambda: len(manners.asked) == 2 + answered)
     waited_for = set(manners.asked[-1].texts)
     assert right(embed(base))
     assert sent(manners) == Counter({t: 2 if t in waited_for else 1 for t in set(TEXTS)})

@@ -5,13 +5,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.kills import killed_later_each_time
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.api.results_folder import results as folder_rows
@@ -265,28 +264,18 @@ def arguments(collection: str, results: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collection, seed):
-    """Killed five times at random (twenty in all), the folder ends equal to an undisturbed one but for times."""
-    undisturbed = tmp_path / "undisturbed"
-    start = time.monotonic()
+def test_killed_at_any_change_it_continues_and_ends_the_same(tmp_path, collection):
+    """Killed again and again, each time later, the folder ends equal to an undisturbed one but for times."""
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     whole = subprocess.run(arguments(collection, undisturbed), check=True, capture_output=True)
-    length = time.monotonic() - start
-    disturbed, generator = tmp_path / "disturbed", np.random.default_rng(seed)
     stamps: dict[Path, int] = {}
-    for _ in range(5):
-        process = subprocess.Popen(
-            arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        timer = threading.Timer(generator.uniform(0.3, 1.0) * length, process.kill)
-        timer.start()
-        process.wait()
-        timer.cancel()
+    outputs = []
+    for done in killed_later_each_time(arguments(collection, disturbed), disturbed):
+        outputs.append(done.stdout)
         for path, stamp in stamps.items():
             assert path.stat().st_mtime_ns == stamp, f"{path} was finished and has been written again"
         stamps = finished_files(disturbed)
-    finished = subprocess.run(arguments(collection, disturbed), check=True, capture_output=True)
-    assert finished.stdout == whole.stdout
+    assert outputs[-1] == whole.stdout
     assert contents(disturbed) == contents(undisturbed)
 
 

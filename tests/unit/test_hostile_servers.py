@@ -32,9 +32,8 @@ from weir.settings import settings
 from weir.systems import parse_system
 
 SECONDS = 0.4  # that one answer may take
-PATIENT = (
-    12.0  # seconds that the whole may take: eight attempts at most, on a machine that does other things too
-)
+PATIENT = 60.0
+"""Seconds that the whole may take, a fraction of which is usual: a server that is silent for good takes longer."""
 TEXTS = ["text d1", "text d2"]
 HEADER = '[headers]\nAuthorization = "Bearer ${WEIR_KEY_TEST}"\n'
 
@@ -206,9 +205,15 @@ def numbers(tree: object) -> Iterator[float]:
         yield tree
 
 
+@pytest.fixture
+def unhurried(monkeypatch):
+    """An answer may take as long as a busy machine needs."""
+    monkeypatch.setattr(f"{__name__}.SECONDS", 30.0)
+
+
 @pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning", "ignore::weir.errors.StoreWarning")
 @pytest.mark.parametrize("name", [name for name in CLIENTS if name != "download"])
-def test_another_value_in_an_answer_is_refused_or_harmless(name, impatient, monkeypatch, tmp_path):
+def test_another_value_in_an_answer_is_refused_or_harmless(name, unhurried, impatient, monkeypatch, tmp_path):
     client, failures = CLIENTS[name], []
 
     def asked(manners: HostileManners, number: int) -> object:

@@ -50,7 +50,7 @@ def one_line(capsys, *arguments: str) -> str:
 def weir(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
     command = [sys.executable, "-m", "weir", *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, **more)
 
 
 # What reaches a terminal
@@ -358,7 +358,7 @@ def test_sigterm_ends_with_one_line(tmp_path):
     assert running.stdout is not None
     assert running.stdout.readline() == "up\n"
     running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 143
     assert err.strip() == "weir: terminated; finished work is kept, run the same command to resume"
 

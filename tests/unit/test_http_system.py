@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import weir
-from tests.kills import killed_when
+from tests.kills import MOST_SECONDS, killed_when
 from tests.unit import search_servers as ss
 from tests.unit.brooklet import write_collection
 from tests.unit.model_servers import changed, cut, hang, reset
@@ -358,14 +358,15 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
     """kill -9 in the middle: no answer is lost, no request that was answered is repeated."""
     texts = [f"text {n}" for n in range(400)]
     with ss.searching("elasticsearch") as (url, manners):
-        slow = answer
+        killed = threading.Event()
 
         def ranked(text: str, k: int) -> dict[str, float]:
-            time.sleep(0.01)
-            return slow(text, k)
+            if manners.asked.total() > 150:
+                killed.wait(MOST_SECONDS)
+            return answer(text, k)
 
         manners.ranked = ranked
-        file = described(tmp_path, "elasticsearch", url)
+        file = described(tmp_path, "elasticsearch", url, "[limits]\nconcurrency = 8\n")
         script = (
             "from tests.unit.remote_place import CORPUS, queries\n"
             "from weir.plugins.servers.endpoint import Http\n"
@@ -373,8 +374,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
             f"Http({file!r}, version='1').index(CORPUS).search(queries(texts), 5)\n"
         )
         process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-        killed_when(process, lambda: sum(manners.asked.values()) >= 150)
-        time.sleep(0.2)
+        killed_when(process, lambda: manners.asked.total() > 150)
+        killed.set()
         searcher = Http(file, version="1").index(CORPUS)
         assert searcher.search(queries(texts), 5).to_dict() == expected(texts, 5)
         assert searcher.costs().services[0].facts()["stored"] > 130

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import weir
+from tests.kills import killed_later_each_time
 from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
 from weir.errors import BadValue, LossWarning, MissingExtra, StoreError, UnknownName, WeirError
@@ -439,18 +438,10 @@ def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
     import_files([path], out)
     before = {one.name for one in out.iterdir()}
     command = [sys.executable, "-m", "weir", "data", "import", str(path), "-o", str(out)]
-    started = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True)
-    takes = time.monotonic() - started
-    for part in (0.6, 0.8, 0.95):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(takes * part)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    for _ in killed_later_each_time(command, tmp_path):
         if out.exists():  # between the two renames it may be aside; the next import is whole again
             assert {one.name for one in out.iterdir()} == before
             assert len(weir.load(out).qrels.doc) == 8_000
-    subprocess.run(command, check=True, capture_output=True)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 

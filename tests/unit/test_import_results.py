@@ -174,11 +174,11 @@ def test_groups_of_vespa_are_no_documents_and_its_errors_refuse_a_ranking(tmp_pa
     group = {"id": "group:root:0", "relevance": 9.0, "children": [{"id": "grouplist:x", "relevance": 1.0}]}
     root = {"id": "toplevel", "relevance": 1.0, "children": [group, hit]}
     assert imported(tmp_path, {"root": root}) == {"r": {"d1": 2.5}}
-    (tmp_path / "e.json").write_text(
-        json.dumps({"root": root | {"errors": [{"code": 12, "message": "Timeout"}]}})
-    )
-    with pytest.raises(WeirError, match="Vespa reports errors"):
-        weir.import_files(tmp_path / "e.json", tmp_path / "out2")
+    half = {"coverage": {"coverage": 50, "full": False, "degraded": {"timeout": True}}}
+    for faulty in ({"errors": [{"code": 12, "message": "Timeout"}]}, half):
+        (tmp_path / "e.json").write_text(json.dumps({"root": root | faulty}))
+        with pytest.raises(WeirError, match=r"Vespa (reports errors|did not search all)"):
+            weir.import_files(tmp_path / "e.json", tmp_path / "out2")
 
 
 def test_two_identifiers_beside_a_returned_document_are_asked_about(tmp_path):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import weir
+from tests.kills import killed_unanswered
 from tests.unit.embedding_place import forget_spending
 from tests.unit.judge_place import judging, lines
 from tests.unit.model_servers import chat_serving, cut, status
@@ -79,7 +78,7 @@ def test_the_budget_is_a_hard_stop_and_the_same_command_goes_on(judge_pool, tmp_
 
 def test_killed_in_the_middle_it_asks_only_for_what_is_missing(judge_pool, tmp_path):
     with chat_serving() as (url, manners):
-        manners.say, manners.seconds = judging, 0.02
+        manners.say = judging
         out = tmp_path / "labels"
         command = [
             sys.executable,
@@ -93,19 +92,8 @@ def test_killed_in_the_middle_it_asks_only_for_what_is_missing(judge_pool, tmp_p
             str(out),
         ]
         command += ["--samples", "3", "--concurrency", "2", "-q"]
-        process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 60
-        while len(manners.asked) < 20:
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        time.sleep(0.1)
-        asked = len(manners.asked)
-        assert asked < 60
+        killed_unanswered(command, manners, answers=20, at_once=2)
         assert not out.exists()
-        manners.seconds = 0.0
         assert subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, check=False).returncode == 0
         answers = len(lines(out / "judgments.jsonl")) + len(lines(out / "probes.jsonl"))
         assert len(lines(out / "judgments.jsonl")) == 3 * (24 + 3)

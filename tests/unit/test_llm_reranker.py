@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,9 +13,10 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.kills import killed_unanswered
 from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
-from tests.unit.model_servers import PASSAGE, chat_serving, cut, grade_of, status
+from tests.unit.model_servers import PASSAGE, chat_serving, cut, grade_of, hang, status
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
@@ -299,15 +297,15 @@ def test_a_prompt_longer_than_the_context_names_the_remedy(server):
 
 def test_a_late_answer_is_asked_for_again_and_a_false_count_is_not_believed(server, monkeypatch):
     url, manners = server
-    quick = Limits(attempts=2, pause=0.001, timeout=0.2, whole=2.0)
+    quick = Limits(attempts=2, pause=0.001, timeout=0.1, whole=2.0)
     monkeypatch.setattr(Limits, "of", staticmethod(lambda _: quick))
     bragging = {"usage": {"prompt_tokens": 10**12, "completion_tokens": 0}}
 
     def slowly(handler, answer):  # silent for longer than `timeout`, as whoever does not stream
-        time.sleep(0.6)
+        time.sleep(0.3)
         handler.reply(200, answer)
 
-    manners.faults = [lambda *_: time.sleep(5), slowly, lambda h, answer: h.reply(200, answer | bragging)]
+    manners.faults = [hang, slowly, lambda h, answer: h.reply(200, answer | bragging)]
     _, use = ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=2, concurrency=1)')
     assert use.counts.faults == {"timed out": 1}
     assert use.counts.answered == 4
@@ -369,18 +367,7 @@ def test_killed_in_the_middle_it_asks_only_for_what_is_missing(server, tmp_path,
     name = f'bm25 >> llm({method}, model="{url}/v1#m", depth=16, concurrency=2)'
     command = [sys.executable, "-m", "weir", "run", "-d", str(collection), "-s", name, "-m", "AP", "-q"]
     command += ["-o", str(tmp_path / "out")]
-    manners.seconds = 0.02
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while len(manners.asked) < 25:
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(0.1)
-    assert len(manners.asked) < 40
-    manners.seconds = 0.0
+    killed_unanswered(command, manners, answers=25, at_once=2)
     assert main(command[3:]) == 0
     seen = Counter(manners.prompts())
     assert sum(seen.values()) - len(seen) <= 2  # what was out when it was killed

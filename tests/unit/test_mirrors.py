@@ -58,7 +58,7 @@ COPY = files([{**row, "text": " ".join(row["text"].split())} for row in reversed
 @pytest.fixture
 def hosts(monkeypatch, tmp_path):
     """A hub with the archive (as a file of a data set) and with two copies, and the catalogue's entry of all."""
-    patience = net.Patience(timeout=2, slowest=100_000, window=0.2, attempts=2, pause=0.01)
+    patience = net.Patience(slowest=100_000, window=1, attempts=2, pause=0.01)
     monkeypatch.setattr(net, "download", partial(net.download, patience=patience))
     monkeypatch.setattr(hub_files, "_API", patience)
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ BROKEN = {
     "down": (lambda hub: {"urls": ("http://127.0.0.1:9/scifact.zip",)}, "refused"),
     "absent": (lambda hub: hub.held["zips"].clear() or {}, "404 Not Found"),
     "damaged": (lambda hub: hub.spoiled.add("scifact.zip") or {}, "published is md5:"),
-    "slow": (lambda hub: setattr(hub, "drip", 0.5) or (hub.put("zips", {"scifact.zip": bytes(400_000)}) and {"bytes": 400_000}), "stalled at"),
+    "slow": (lambda hub: setattr(hub, "drip", 1.5) or (hub.put("zips", {"scifact.zip": bytes(400_000)}) and {"bytes": 400_000}), "stalled at"),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ started, real = [], subprocess.Popen
 
 def silent(_, **options):
     assert options["start_new_session"]  # else the terminal interrupts it too, while it imports
-    started.append(real([sys.executable, "-c", "import time; time.sleep(50)"], **options))
+    started.append(real([sys.executable, "-c", "import time; time.sleep(600)"], **options))
     return started[-1]
 
 subprocess.Popen = silent
@@ -34,6 +34,6 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_interrupt_ends_the_processes_and_waits_for_no_answer():
     ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=40, check=False
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.stdout.split() == ["-9", "-9"], ended.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from functools import partial
 import pytest
 
 import weir
+from tests.kills import killed_when
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
 from weir.errors import BadValue, DownloadError
@@ -72,7 +72,7 @@ LAYOUTS = {
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
     """A hub whose name main stands for MTEB's layout."""
-    monkeypatch.setattr(hub_files, "_API", Patience(timeout=5, attempts=2, pause=0.01))
+    monkeypatch.setattr(hub_files, "_API", Patience(attempts=2, pause=0.01))
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub-cache"))
@@ -150,22 +150,16 @@ def test_a_download_that_was_cut_goes_on_and_bytes_are_checked(hub, monkeypatch,
 def test_a_killed_download_is_continued_and_nothing_is_asked_twice(hub, home):
     many = [{"_id": f"d{n}", "title": "", "text": os.urandom(400).hex()} for n in range(3000)]
     hub.put("weirs/large", mteb(many))
-    hub.drip = 0.02
+    hub.hold = 400_000
     code = "import weir; print(len(weir.load('hf:weirs/large').corpus))"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
     part = home / "references"
-    deadline = time.monotonic() + 60
-    while (
-        not any(p.stat().st_size > 300_000 for p in part.rglob("*.parquet.part"))
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed_when(process, lambda: any(p.stat().st_size > 300_000 for p in part.rglob("*.parquet.part")))
+    hub.released.set()
     (begun,) = part.rglob("*.parquet.part")
     size = begun.stat().st_size
     assert not list(part.glob("hf-weirs-large-*"))
-    hub.drip, done = 0.0, set(hub.paths())
+    hub.hold, done = None, set(hub.paths())
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "3000\n"
@@ -258,7 +252,7 @@ def test_a_hub_that_fails_is_one_line(hub):
     [({"most": 1000}, "sends more than 1,000 bytes"), ({"whole": 0.0}, "not done after 0 seconds")],
 )
 def test_a_description_has_bounds(hub, home, monkeypatch, bound, said):
-    monkeypatch.setattr(hub_files, "_API", Patience(timeout=5, attempts=2, pause=0.01, **bound))
+    monkeypatch.setattr(hub_files, "_API", Patience(attempts=2, pause=0.01, **bound))
     hub.said = b'{"sha": "' + b"a" * (1 << 20)
     with pytest.raises(DownloadError, match=said):
         weir.load("hf:weirs/small")
@@ -334,10 +328,10 @@ def test_instructions_and_candidates_go_with_the_queries():
     ids=["long", "many", "just"],
 )
 def test_patterns_of_a_card_take_no_time(patterns):
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(BadValue, match="the card of the data set"):
         parts_of([f"corpus/{n}.jsonl" for n in range(1000)], [{"data_files": patterns}])
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 30
 
 
 def test_the_first_pattern_or_path_of_a_card_that_fits_counts():

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +12,7 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
+from tests.kills import killed_unanswered
 from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
 from tests.unit.model_servers import cut, rerank_serving, score_of, status
@@ -259,18 +256,8 @@ def test_killed_in_the_middle_it_asks_only_for_what_is_missing(server, tmp_path,
     name = f'bm25 >> rerank("tei:{url}/tei", depth=16, concurrency=2)'
     command = [sys.executable, "-m", "weir", "run", "-d", str(collection), "-s", name, "-m", "AP", "-q"]
     command += ["-o", str(tmp_path / "out")]
-    manners.seconds = 0.03
-    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while len(manners.asked) < 8:
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(0.2)
+    killed_unanswered(command, manners, answers=8, at_once=2)
     before = len(manners.asked)
-    assert before < 42
     [journal] = (home / "scores").rglob("journal.bin")
     assert main(command[3:]) == 0
     again = len(manners.asked) - before

@@ -286,7 +286,7 @@ def in_a_terminal(*arguments: str, **environment: str) -> str:
             if not piece:
                 break
             found += piece
-        assert running.wait(60) == 0
+        assert running.wait(300) == 0
     finally:
         os.close(master)
     return found.decode().replace("\r\n", "\n")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
+from tests.kills import struck, until
 from weir.cli.main import load_command, main
 from weir.errors import BadValue
 from weir.experiment.experiment import Capacity, Share
@@ -79,21 +78,19 @@ def results_of(folder):
 @pytest.mark.slow
 def test_four_processes_of_which_one_is_killed(tmp_path, home):
     """Two results folders over one folder of stages; the shared grid equals that of one process byte for byte."""
-    environment = os.environ | {"WEIR_HOME": str(home)}
 
     def started(number):
         command = [sys.executable, "-m", "weir", "run", *GRID, "-q", "--share", f"{number}/4", "--json",
                    "-o", str(tmp_path / f"out{(number + 1) // 2}"), "--stages", str(tmp_path / "stages")]  # fmt: skip
-        return subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        if number == 1:  # it is the first that makes an index, and dies before the record of that
+            command = struck(command, tmp_path / "stages", 12)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    processes = [started(number) for number in range(1, 5)]
-    time.sleep(1.5)
-    processes[0].send_signal(signal.SIGKILL)
-    ends = [process.communicate(timeout=120) for process in processes]
-    for process, (_, errors) in zip(processes[1:], ends[1:], strict=True):
-        assert process.returncode == 0, errors
+    processes = [started(1)]
+    until((tmp_path / "stages").exists, processes[0])
+    processes += [started(number) for number in range(2, 5)]
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [-signal.SIGKILL, 0, 0, 0], errors
     for out in ("out1", "out2"):  # what the last one left to others is finished by now
         assert (
             main(["run", *GRID, "-q", "-o", str(tmp_path / out), "--stages", str(tmp_path / "stages")]) == 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
+import shutil
 import sys
 
 import numpy as np
 import pytest
 
 import weir
+from tests.kills import killed_later_each_time
 from weir.audit.subsets import chosen, proof
 from weir.cli import main
 from weir.datasets.load import load
@@ -76,18 +76,12 @@ def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_prove
 
 
 def test_killed_at_any_moment_it_leaves_no_part_of_a_collection(tmp_path):
-    command = [sys.executable, "-m", "weir", "data", "subset", "brook-news", "--docs", "40"]
+    out = tmp_path / "mini"
+    command = [sys.executable, "-m", "weir", "data", "subset", "brook-news", "--docs", "40", "-o", str(out)]
     whole = 0
-    for number, seconds in enumerate((0.3, 0.5, 0.7, 0.9, 1.2, 30.0)):
-        out = tmp_path / f"mini{number}"
-        process = subprocess.Popen(
-            [*command, "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-        process.kill()
-        process.wait()
+    for _ in killed_later_each_time(command, tmp_path):
         if out.exists():
-            whole += 1
             assert (len(load(out).corpus), len(load(out).qrels)) == (40, len(load(out).queries))
+            shutil.rmtree(out)
+            whole += 1
     assert whole

@@ -52,6 +52,7 @@ from weir.experiment.results import (
     mixed_provenance,
     provenance_of,
     rows_with_groups,
+    scored_measures,
     system_titles,
     with_collections,
 )
@@ -152,7 +153,7 @@ def _measures_among(
     cells: Sequence[ResultCell], measures: Measure | str | Iterable[Measure | str]
 ) -> list[str]:
     names = [str(measure) for measure in measures_of(measures)] if measures else []
-    available = dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    available = scored_measures(cells)
     for name in names:
         if name not in available:
             raise UnknownName("measure among these results", name, available)
@@ -165,7 +166,7 @@ def _rows_by_name(
     damaged: Iterable[Note],
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    measures = names or dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    measures = names or scored_measures(cells)
     return shown_rows(cells, names, [*damaged, *construction_notes_of(cells, measures)], titles)
 
 

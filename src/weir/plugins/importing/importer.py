@@ -384,6 +384,23 @@ def _no_file(folder: Path) -> str:
     return f"{folder} is a folder of a collection, which needs no import: weir run -d {folder}, weir eval {folder} RUN"
 
 
+_SHARD = re.compile(r"(\d{5})-of-(\d{5})(?!\d)")
+
+
+def _refuse_missing_shards(paths: Iterable[Path]) -> None:
+    """Raise BadValue if of a file in shards, called as train-00000-of-00002.parquet, some are not among the paths."""
+    shards: dict[tuple[Path, int], set[str]] = {}
+    for path in paths:
+        if shard := _SHARD.search(path.name):
+            whole = path.with_name(path.name.replace(shard[0], f"*-of-{shard[2]}"))
+            shards.setdefault((whole, int(shard[2])), set()).add(shard[1])
+    for (whole, count), numbers in shards.items():
+        if len(numbers) < count:
+            raise BadValue(
+                f"{whole}: found {len(numbers):,} of {count:,} shards; expected all, or `allow_loss=True`"
+            )
+
+
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
     """Import a request's files into a folder, in place of an older import; return the report.
 
@@ -393,6 +410,8 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
     if not request.files:
         raise BadValue("no file to import; expected at least one")
     _check_replaceable(folder)
+    if not request.choices.allow_loss:
+        _refuse_missing_shards(file.path for file in request.files)
     with document_spill() as spill:
         if request.corpus is not None and request.keep_corpus:
             _spill_corpus(request.corpus, spill, watch)

@@ -178,8 +178,8 @@ def text_of(fields: Mapping[str, Any], *names: str) -> str:
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key of an identifier; an empty key for None, NaN, lists and objects."""
-    return ItemKey(identifier(value))
+    """Return the key of an identifier; an empty key for None, NaN, Booleans, lists and objects."""
+    return ItemKey("" if isinstance(value, bool) else identifier(value))
 
 
 def text_key(value: object) -> ItemKey:
@@ -316,8 +316,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
         return Member(ItemKey(identifier(one[0])), score=number(one[1])) if pair else None
     if not isinstance(one, Cells):
-        name = identifier(one)
-        return Member(ItemKey(name)) if name else None
+        key = id_key(one)
+        return Member(key) if key.id else None
     given = [name for name, value in one.items() if plain_text(value)]
     ids = [roles["doc"]] if roles.get("doc") in given else usual(given, "doc", "id")
     texts = of_role([name for name in given if name not in ids], "text")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from weir.plugins.importing.cells import listed, number, plain_text, spelled
+from weir.plugins.importing.cells import has_value, listed, number, plain_text, spelled
 from weir.plugins.importing.contents import Contents, TableRow
 from weir.plugins.importing.items import (
     Choices,
@@ -42,10 +42,16 @@ def _answer(text: str) -> dict[str, str]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
+    """Return the texts of a list or a cell; raises ValueError for another value, and for a member of a list that is
+    no text, which would move those after it."""
     contexts = listed(value)
     if contexts is None and isinstance(value, str):
-        contexts = value.split(mark) if mark else [value]
-    return [text_key(one) for one in contexts or [] if isinstance(one, str) and one.strip()]
+        return [text_key(one) for one in (value.split(mark) if mark else [value]) if one.strip()]
+    if contexts is None and has_value(value):
+        raise ValueError(f"{type(value).__name__} as contexts; expected a list of texts")
+    if any(not (isinstance(one, str) and one.strip()) for one in contexts or []):
+        raise ValueError("a member of a list of contexts is no text")
+    return list(map(text_key, contexts or []))
 
 
 def _samples(contents: Contents) -> list[TableRow]:
@@ -122,9 +128,8 @@ def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
     for row in contents.rows:
         yield from read_whole(row, partial(_one_golden, mark))
     cells = (dict.get(row.fields, name) for row in contents.rows for name in names)
-    if alone := sum(
-        isinstance(one, str) and bool(one.strip()) and len(_context_keys(one, mark)) == 1 for one in cells
-    ):
+    texts = (one.strip() for one in cells if isinstance(one, str))
+    if alone := sum(bool(one) and one[0] != "[" and mark not in one for one in texts):
         yield FileRemark(
             f"cells of one text, without '{mark}' between several (`between=';'` names another mark): {alone:,}"
         )
@@ -245,6 +250,10 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield queries with reference answers, and judgments by the texts of reference contexts."""
     for n, one in enumerate(_examples(contents), 1):
-        answer = _answer(plain_text(one.get("reference_answer")))
-        grades = [(doc, 1) for doc in _context_keys(one["reference_contexts"])]
-        yield from query_items(text_key(one["query"]), f"example {n}", "no query", answer, grades)
+        yield from read_whole(TableRow.of(f"example {n}", one), _rag_example)
+
+
+def _rag_example(row: TableRow) -> Iterator[Item]:
+    answer = _answer(plain_text(row.fields.get("reference_answer")))
+    grades = [(doc, 1) for doc in _context_keys(row.fields["reference_contexts"])]
+    yield from query_items(text_key(row.fields["query"]), row.where, "no query", answer, grades)

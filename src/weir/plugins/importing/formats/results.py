@@ -248,7 +248,7 @@ def _is_group(child: Mapping[str, Any]) -> bool:
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result; a document is the part after `::`, if all have the same prefix.
 
-    Results with errors are refused.
+    Results with errors or without full coverage are refused.
     """
     responses = _vespa_responses(contents)
     own = [
@@ -267,6 +267,9 @@ def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     for key, (where, _own, hits, fields) in zip(keys, responses, strict=True):
         if objects(fields, "root", "errors"):
             yield Refused(where, "Vespa reports errors, so that hits may be missing")
+            continue
+        if value_at(fields, "root", "coverage", "full") is False:
+            yield Refused(where, "Vespa did not search all documents (coverage), so that hits may be missing")
             continue
         ids = [plain_text(value_at(hit, "fields", "documentid")) or plain_text(hit["id"]) for hit in hits]
         docs = [ItemKey(name.partition("::")[2] if short else name) for name in ids]
