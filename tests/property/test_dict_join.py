@@ -187,7 +187,7 @@ def test_odd_values_are_refused_and_warned_of_as_by_the_way_of_runs(qrels, run):
         ranked = Run.of(run)
         judgments = Qrels.of(qrels)
         joined = Judged.of(ranked, judgments)
-        check_shared_queries(joined)
+        check_shared_queries(joined, lambda: ranked, lambda: judgments)
         return score_run(judgments, ranked, ["AP", "nDCG@10"])
 
     mine, my_warnings = outcome(lambda: weir.evaluate(qrels, run, ["AP", "nDCG@10"]))

@@ -351,3 +351,15 @@ def test_rankings_without_records_do_not_point_at_settings(tmp_path):
     weir.benchmark(news, ["bm25", "rm3"], ["nDCG@10"], tmp_path / "out")
     cells = [next((tmp_path / "out" / "brook-news").glob(f"{name}-*")) for name in ("bm25", "rm3")]
     assert "so the rankings differ: see the settings" in str(weir.why(*cells, collection="brook-news"))
+
+
+@pytest.mark.parametrize(
+    "other", [{"q1": {"D1": 1.0}, "q2": {"D3": 1.0}}, {"q1": {"d1": 1.0}}, {"q1": {"q1": 2.0, "d1": 1.0}}]
+)
+def test_what_scores_of_a_ranking_are_noted_with_is_said_of_the_reasons_too(other):
+    """Such as of another collection, of some queries, of the query's own document."""
+    judged = {"q1": {"d1": 1}, "q2": {"d3": 1}}
+    given = (judged, {"q1": {"d1": 2.0, "d2": 1.0}, "q2": {"d3": 1.0}}, other)
+    noted = [line for line in str(weir.diff(*given)).splitlines() if line.startswith("note: ")]
+    assert noted
+    assert set(noted) <= set(str(weir.why(*given)).splitlines())

@@ -20,6 +20,7 @@ from weir.experiment.results import (
     current_cells,
     finished_cells,
     index_cost,
+    scored_measures,
     search_cost,
 )
 from weir.experiment.stages import RECORD
@@ -116,7 +117,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     UnknownName for a measure that it lacks.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
-    available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    available = scored_measures(cells)
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
     if quality not in available:
         raise UnknownName("measure in these results", quality, available)

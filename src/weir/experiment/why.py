@@ -20,7 +20,7 @@ from weir.core.qrels import Qrels, plain_grades
 from weir.core.results import ResultKind, member_html, member_text
 from weir.core.rounding import change, count, score
 from weir.core.run import Run
-from weir.core.scores import averaged
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, hash_strings
 from weir.core.tables import Table, sentences, table_of
 from weir.datasets.load import Dataset
@@ -52,8 +52,9 @@ from weir.experiment.ties_at_cut import cell_cut_note, with_ties_beyond
 from weir.files.frames import qrels_from
 from weir.files.runs import read_run
 from weir.measures import DEFAULT_MEASURES, MEASURES, Measure, condensed, parse_measure
+from weir.measures.evaluate import scores_of
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
-from weir.stats.score_rows import reaches, tied_cut_note
+from weir.stats.score_rows import noted, reaches, system_notes
 from weir.systems.expression import parse_system
 from weir.systems.protocol import MAX_DEPTH
 
@@ -654,12 +655,12 @@ def explain_rankings(
         ComparedResult(name, _settings_of_run(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    said = (*rules.notes, *rules.dangling_notes(judged))
-    notes, wanted = [note.text for note in said], parse_measure(measure or DEFAULT_MEASURES[0])
+    wanted, scores = parse_measure(measure or DEFAULT_MEASURES[0]), dict[str, Scores]()
     for name, run in ranked.items():
-        k, queries = Judged.of(run, judged).cut_in_ties()
-        if queries and reaches(wanted, k):
-            notes.append(f"{name}: {tied_cut_note(k, queries, known=False).text}")
+        joined = Judged.of(run, judged)
+        scores[name] = noted(scores_of(joined, (wanted,), rules.conventions), joined, judged, (wanted,))
+    said = (*rules.notes, *rules.dangling_notes(judged), *system_notes(scores))
+    notes = list(dict.fromkeys(note.text for note in said))
     return explained(one, other, wanted, notes)
 
 

@@ -92,11 +92,6 @@ class Conventions:
         """The rule by which runs order ties: "trec" or "trec9"."""
         return "trec9" if self.ties == "trec9" else "trec"
 
-    @property
-    def over_orders(self) -> bool:
-        """True if scores cover all orders of ties."""
-        return self.ties in ("expected", "bounds")
-
     def sentences(self) -> list[str]:
         """Return a sentence on each convention that differs from its default."""
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
@@ -270,7 +265,9 @@ def check_shared_queries(
         return
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
-    judgments = qrels() if judged.ignored >= answered else None
+    # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
+    suspect = judged.ignored >= answered >= len(judged.rank)
+    judgments = qrels() if suspect else None
     if isinstance(judgments, Qrels):
         ranked = run()
         queries, docs = ranked.queries.strings, ranked.docs.strings.take(np.unique(ranked.doc))

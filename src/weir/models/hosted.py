@@ -558,15 +558,6 @@ class LoadedHosted:
         use = {f.name: getattr(spent, f.name) for f in fields(spent)}
         return self.identity() | {"moved": self.probe.moved} | {"spent": use | {"dollars": cost}}
 
-    def estimate(self, texts: Iterable[str], kind: Kind = "document") -> Spent:
-        """Return the requests, texts and tokens that encoding would take, without sending a request."""
-        source, waiting, total = iter(texts), deque[str](), Spent()
-        while batch := self._batch(source, waiting, kind, self.encoder.provider.texts):
-            total.requests += 1
-            total.texts += len(batch)
-            total.tokens += sum(map(estimated, batch))
-        return total
-
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
     ) -> Float32:

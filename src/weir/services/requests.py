@@ -611,11 +611,9 @@ class BudgetLedger(Protocol):
 
         Raises ServiceError if the budget is exhausted.
         """
-        ...
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
         """Replace a reservation by the tokens used: (all tokens, tokens of the answer)."""
-        ...
 
 
 LEDGER: ContextVar[BudgetLedger | None] = ContextVar("LEDGER", default=None)

@@ -302,8 +302,10 @@ def own_documents_said(first: int, near: int, rankings: int) -> str:
     """Return a sentence on the own documents of queries in rankings, "" if hardly any; see `own_counts`."""
     if first > 1 and first >= SELF_MATCHES * rankings:
         return f"{first:,} of {rankings:,} rankings begin with the query itself"
+    if not near:
+        return ""
     have = part_of(near, rankings, "rankings", "has", "have")
-    return f"{have} the query's own document among the first {OWN_DEPTH}" if near else ""
+    return f"{have} the query's own document among the first {OWN_DEPTH}"
 
 
 def noted(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.kernels.arrays import Bytes, Float32, Int32, Int64
 from weir.kernels.jit import jit
 from weir.kernels.simd import (
     F32,
@@ -39,11 +39,6 @@ from weir.kernels.simd import (
 #
 # A vector is stored as the number of its centroid and, for each dimension, the bucket of its residual, the vector
 # less its centroid. Source: Santhanam et al. 2022.
-
-Float32: TypeAlias = NDArray[np.float32]
-Int64: TypeAlias = NDArray[np.int64]
-Int32: TypeAlias = NDArray[np.int32]
-Bytes: TypeAlias = NDArray[np.uint8]
 
 
 @jit

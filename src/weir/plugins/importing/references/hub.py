@@ -292,7 +292,7 @@ def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = Tru
     key = ["hf", name.repository, commit, name.subset]
     place = materialized(f"hf-{name.repository}", key, make if fetch else None)
     pinned = str(replace(name, revision=commit))
-    return Materialized(find_layout(place), str(name), pinned, "" if is_commit else f"{name} is {pinned}")
+    return Materialized(find_layout(place), str(name), pinned)
 
 
 def _records(path: Path) -> dict[str, Any]:
