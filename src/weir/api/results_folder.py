@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -257,7 +258,19 @@ def run_grid(
         notes.append(
             Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")
         )
+    with suppress(WeirError):  # damaged results of others are no matter of these
+        notes += _other_names(cells, finished_cells(path_of(folder), unjudged=True))
     return shown_rows(cells, (), notes, titles)
+
+
+def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> Iterator[Note]:
+    # Such as of a split, if another one was run into the folder before.
+    if len(whole) > len(cells):
+        named = {(cell.folder, cell.split): cell.dataset for cell in by_split(whole)}
+        names = {cell.dataset: named.get((cell.folder, cell.split), cell.dataset) for cell in cells}
+        said = ", ".join(f"{name} is {other}" for name, other in names.items() if name != other)
+        if said:
+            yield Note(f"among all results of the folder {said}, as weir results calls it")
 
 
 def provenance(

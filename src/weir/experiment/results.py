@@ -662,8 +662,11 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
         if next(root.glob(f"*/{SCORES}"), None) is not None:
             above = root.resolve().parent
             raise FormatError(root, "the results of one collection", f"the folder above, {above}")
-        files = f", or run files by their own names, as in {root}/*" * any(
-            one.is_file() for one in root.iterdir()
+        there = next(
+            (one for one in (root / "runs", root) if one.is_dir()), root
+        )  # an import writes runs there
+        files = f", or run files by their own names, as in {there}/*" * any(
+            map(Path.is_file, there.iterdir())
         )
         raise FormatError(root, "no result of weir run", f"a folder that it wrote{files}")
     first: dict[tuple[str, str], str] = {}
