@@ -11,8 +11,9 @@ import pytest
 
 import weir
 from tests.kills import killed_later_each_time
-from weir.audit.subsets import chosen, proof
+from weir.audit.subsets import chosen, proof, write_subset
 from weir.cli import main
+from weir.core.filters import records
 from weir.datasets.load import load
 from weir.errors import BadValue
 
@@ -33,6 +34,27 @@ def test_a_subset_holds_the_judged_documents_of_its_queries_and_nothing_twice(br
     for size, said in ((len(brook.corpus), "is none"), (0, "is none"), (1, "of no query")):
         with pytest.raises(BadValue, match=said):
             chosen(brook, size)
+
+
+def test_metadata_and_the_origin_of_judgments_stay_in_a_subset(tmp_path):
+    place = tmp_path / "mine"
+    (place / "qrels").mkdir(parents=True)
+    docs = [
+        {"_id": f"d{n}", "text": f"river {n}", "metadata": {"year": n, "tags": ["a", f"t{n}"]}}
+        for n in range(9)
+    ]
+    (place / "corpus.jsonl").write_text("\n".join(json.dumps(doc) for doc in docs))
+    (place / "queries.jsonl").write_text('{"_id": "q", "text": "river 3"}')
+    (place / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\torigin\nq\td3\t1\tada\nq\td4\t0\tbob\n"
+    )
+    whole = load(str(place))
+    part = write_subset(whole, chosen(whole, 5), tmp_path / "part")
+    fields = dict(zip(part.corpus.ids.tolist(), records(part.corpus.metadata, len(part.corpus)), strict=True))
+    assert len(fields) == 5
+    assert all(fields[doc["_id"]] == doc["metadata"] for doc in docs if doc["_id"] in fields)
+    assert whole.qrels.origin is not None
+    assert [one.origin.names[code] for one in (part.qrels,) for code in one.origin.code] == ["ada", "bob"]
 
 
 def test_a_collection_proves_to_rank_as_itself_and_three_systems_are_asked_for(brook):

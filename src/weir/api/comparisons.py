@@ -529,7 +529,8 @@ def abstention(
     confidence: "max", the best score, "std", the standard deviation of the scores, or "diff1", the best less
         the second.
 
-    Raises UnknownName for another confidence, BadValue for scores of another kind.
+    Unanswered queries are the least confident. Raises UnknownName for another confidence, BadValue if `scores` is no
+    Scores and for a run that answers none of its queries.
     """
     if not isinstance(scores, Scores):
         raise BadValue(
@@ -934,7 +935,8 @@ def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
     """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
 
-    Raises BadValue if a drop is no number, UnknownName for an unknown measure.
+    Names are Weir's, each once; of several drops of a measure the last counts. Raises BadValue if a drop is no
+    number, UnknownName for an unknown measure.
     """
     names, drops = list[str](), dict[str, float]()
     for text in texts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from weir.audit.bias import topics
 from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Corpus
+from weir.core.filters import HeldFields, records
 from weir.core.frames import json_value
 from weir.core.qrels import Qrels
 from weir.core.results import ResultKind
@@ -155,7 +156,10 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write the rows that `chosen` returned as a collection in Weir's layout, and return it.
+    """Write documents and queries of a collection, and their judgments of these documents, as another in Weir's layout;
+    return it.
+
+    subset: (document rows, query rows), as `chosen` returns them.
 
     Raises BadValue if the folder exists.
     """
@@ -163,13 +167,16 @@ def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) ->
         raise BadValue(f"{folder} is there already; give another folder")
     corpus, (docs, asked) = dataset.corpus, subset
     title = None if corpus.title is None else corpus.title.take(docs)
-    part = Corpus(corpus.ids.take(docs), corpus.text.take(docs), title)
+    chosen_ones = np.isin(np.arange(len(corpus)), docs)
+    fields = compress(records(corpus.metadata, len(corpus)), chosen_ones) if corpus.metadata.names() else ()
+    metadata = HeldFields.of(list(fields))
+    part = Corpus(corpus.ids.take(docs), corpus.text.take(docs), title, metadata=metadata)
     queries = dataset.queries.take(asked)
     qrels = dataset.qrels.only(dataset.qrels.queries.codes(queries.ids.strings))
     rows = part.ids.codes(qrels.docs.strings)[qrels.doc] >= 0
-    judgments = Qrels.from_columns(
-        qrels.queries, qrels.docs, qrels.query_of_row()[rows], qrels.doc[rows], qrels.grade[rows]
-    )
+    columns = (qrels.query_of_row()[rows], qrels.doc[rows], qrels.grade[rows])
+    origin = None if qrels.origin is None else qrels.origin.take(np.flatnonzero(rows))
+    judgments = Qrels.from_columns(qrels.queries, qrels.docs, *columns, origin)
     with atomic_dir(folder) as temporary:
         write_collection(temporary, part, queries, judgments)
     return load(folder)

@@ -57,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class LabelUse:
-    """How a model's labels were used in scores that also have people's judgments."""
+    """How scores used a model's labels beside people's judgments."""
 
     sentence: str
     """Printed beside the table."""

@@ -16,9 +16,10 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a short name for each system, all different: `dense("minilm", dtype="bf16")` becomes minilm.
+    """Return a short name for each system, different for different names: `dense("minilm", dtype="bf16")`
+    becomes minilm.
 
-    chosen: {name: label} of systems with a fixed label.
+    chosen: {name: label} of systems with a fixed label; labels must differ from each other and from other names.
 
     Settings are dropped, and the function around a model's name. Equal names get back the settings that
     differ, then the function, then all. A name that is no expression is kept.

@@ -180,7 +180,8 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return comma-separated values: the header, then the numbers or texts of cells without marks."""
+        """Return comma-separated values: the header, then each cell's unrounded number, else its text, without its
+        mark; a number that is not there is empty, a text like a formula has an apostrophe before it."""
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
              for i, c in enumerate(row)] for row in self.rows
@@ -507,7 +508,8 @@ def cell_text(cell: str) -> str:
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Return lines of `csv_cell`s as CSV; quotes a lone carriage return too, unlike the standard library."""
+    """Return lines of values as CSV, each by `csv_cell`; quotes a lone carriage return too, unlike the standard
+    library."""
     return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
 
 

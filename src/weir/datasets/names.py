@@ -49,7 +49,7 @@ def named_split(name: str) -> tuple[str, str | None]:
 def catalogue_name(name: str | Path) -> str:
     """Return the catalogue's form of a collection name, "" for paths and unknown names.
 
-    birco/relic is a path if one exists.
+    A name as the catalogue writes it wins over a path; another form, such as birco/relic, is a path if one exists.
     """
     if not isinstance(name, str):
         return ""

@@ -43,10 +43,12 @@ _DECIMALS = 6
 
 
 def lowered(ptr: Int64, score: Float64) -> Float64:
-    """Return scores of Anserini's run files as trec_eval 9 reads them, tied ones lowered step by step,
-    float64[n].
+    """Return scores of Anserini's run files as trec_eval 9 reads them, values of 32-bit floats, float64[n].
 
-    ptr: int64[queries + 1], row offsets of the queries; ties are by ascending identifier, as in Lucene.
+    Scores that are at most 0.0001 below the one before are ties: each is lowered by 0.000001 more than the last.
+
+    ptr: int64[queries + 1], row offsets of the queries, whose rows are by descending score, ties by ascending
+        identifier, as in Lucene.
     """
     # A score no more than 1e-4 below the one before it, which may have been lowered itself, is lowered by 1e-6 more
     # than that one was. If a float is too coarse for the step the scores stay tied, and trec_eval's descending

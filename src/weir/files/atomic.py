@@ -263,7 +263,8 @@ def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given; arguments and errors as `write_bytes`."""
+    """Write a UTF-8 file atomically, line ends as given; arguments and errors as `write_bytes`, and UnicodeEncodeError
+    for a lone surrogate."""
     write_bytes(path, text.encode("utf-8"), durable)
 
 

@@ -355,7 +355,7 @@ def json_row_origins(path: Path, kind: Kind) -> Origins | None:
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of a row of a JSON file, which is read again."""
+    """Return the line number, from 1, of a row, from 0, of a JSON Lines file, which is read again and must have it."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 

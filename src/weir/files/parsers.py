@@ -343,10 +343,9 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the cells of the lines of buf[:stop], split at blanks and tabs, without blank lines and
-    comments.
+    """Return the offsets of the cells of buf[:stop], split at blanks and tabs, without blank lines and comments.
 
-    fewest, most: numbers of columns that a line may have.
+    fewest, most: numbers of columns of a line; the first line with another number ends the table, and is its `bad`.
     remarks: accept and ignore more columns in a row of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)

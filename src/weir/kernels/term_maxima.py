@@ -23,9 +23,10 @@ def raise_maxima(
     A logit is a token's state times a term's weights, plus the term's bias; NaN replaces the maximum. Logits
     that their bound keeps at or below the maximum so far are not computed.
 
-    panels: uint32[panels, groups, WIDTH], the bytes of terms as `int8_tile` takes them, from `worth` on.
-    worth, bound: float32[panels, WIDTH], the unit of a term's bytes; its bias plus the largest error of a
-        logit from bytes, very small for padding.
+    panels: uint32[panels, groups, WIDTH], the bytes of terms as `int8_tile` takes them.
+    worth: float32[panels, WIDTH], the value of one unit of a term's bytes.
+    bound: float32[panels, WIDTH], a term's bias plus the largest error of a logit computed from bytes, very small for
+        padding.
     weight, bias: float32[terms, d], float32[terms].
     states: float32[tokens, d]; text i has states[ptr[i]:ptr[i + 1]].
     packed, facts: int8[rows, 4 * groups] and float32[rows, 3] as `int8_tile` takes them; text i has rows

@@ -98,11 +98,11 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 def canonical(text: str, ours: Iterable[str]) -> str | None:
     """Return Weir's name of another tool's measure, None for an unknown name.
 
-    text: a name without settings, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10" or
-        "map@10-l2".
+    text: a name with or without a cut-off or level, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10"
+        or "map@10-l2", but without parentheses.
     ours: Weir's names.
 
-    Raises BadValue for a name that means another number in its tool.
+    Raises BadValue for a name that its tool computes otherwise than Weir, and for one that is no measure (num_q).
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()

@@ -952,11 +952,12 @@ def compared_by_group(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Return comparisons on all queries, on the mean over groups, and on each group of two or more queries.
+    """Return comparisons on all queries, on the mean over groups, then on each group of two or more queries.
 
     method: by default BY_GROUP; p-values of groups are corrected together.
 
-    Raises BadValue if no group has two queries, or if the test's p-values hold for one table only.
+    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a test such as tukey,
+    whose p-values hold for one table only.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:

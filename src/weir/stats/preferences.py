@@ -89,7 +89,8 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each pair that was compared, sorted by name."""
+    """Return the win rate of each pair that was compared, of the first by name, sorted by names; a tie is half a
+    win."""
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):

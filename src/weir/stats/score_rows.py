@@ -722,7 +722,7 @@ def _lacking(row: Row) -> str:
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the sentences on a model's labels in these rows, each once."""
+    """Return a note for each sentence on a model's labels in these rows, with the collections if there are several."""
     labels, datasets = dict[tuple[str, str], None](), set[str]()
     for row in rows:
         datasets.add(row.dataset)

@@ -166,7 +166,8 @@ def write_rows(
     rows: StoredRows,
     write: Callable[[Path], Mapping[str, object]],
 ) -> None:
-    """Write an index, atomically, into the folder `at`: the numbers of its documents' rows in the store.
+    """Write an index into the folder `at`, atomically: the store's row number of each document, and whatever
+        `write` adds.
 
     write: writes the rest of the index into a folder, and returns facts for its record.
     """

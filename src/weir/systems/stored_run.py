@@ -139,7 +139,7 @@ class StoredRunSearcher:
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k results of each query; warns (RankingWarning) of missing queries and rows.
 
-        Raises BadRanking if the file has none of the queries, BadValue for k below 1.
+        Raises BadRanking if the file has none of several queries, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)

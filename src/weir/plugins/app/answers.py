@@ -156,8 +156,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: metadata}: the first 12 fields by name, long values cut; documents without metadata
-    are left out."""
+    """Return {document: metadata}: of the collection's first 12 fields by name those with a value, long values
+    cut; documents with none are left out."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found

@@ -56,7 +56,7 @@ class Found:
 
     @property
     def queries(self) -> list[str]:
-        """The first queries in the answer."""
+        """The first 24 different queries in the answer."""
         return list(islice(dict.fromkeys(_queries_in(self.results)), MOST_QUERIES))
 
 
@@ -73,7 +73,7 @@ def _queries_in(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Answered:
-    """A question with its answers, or the list of questions."""
+    """The content of the page: a question with its answers, or the list of questions."""
 
     collection: str
     questions: tuple[Asked, ...]

@@ -330,7 +330,7 @@ def _templates(place: str) -> jinja2.Environment:
 
 
 def markdown_html(text: str) -> str:
-    """Return Markdown as HTML; headings begin at level 3, images become links, HTML is shown as text."""
+    """Return Markdown as HTML: # and ## become h3, ### h4 and so on, an image "!" and a link, HTML is shown as text."""
     parser = MarkdownIt("js-default").disable("image")
     tokens = parser.parse(text)
     for token in tokens:

@@ -47,7 +47,7 @@ def command(
 
     TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
     sentence_transformers or sklearn, asked in a process of its own. A value that differs from the exact one
-    is explained by the convention that gives it. The exit code is 0 when every value is exact, 1 when one
+    is explained by the convention that gives it. The exit code is 0 when no value differs, 1 when one
     differs, 2 when the tool could not be asked. Format of vectors and answers: docs/conformance.md.
     """
     if answers is not None and (tool, python, checkout) != (None, None, None):

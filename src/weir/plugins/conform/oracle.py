@@ -104,7 +104,8 @@ def _as_decimal(number: Exact) -> Decimal:
 
 
 def exact_text(number: Exact) -> dict[str, str]:
-    """Return {"decimal": the number with 30 digits}, with "fraction" if that has at most 100 characters."""
+    """Return {"decimal": the number to 30 significant digits}, with "fraction" for a fraction of at most 100
+    characters."""
     forms = {"decimal": str(_SHOWN.plus(_as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
         forms["fraction"] = str(number)

@@ -266,7 +266,7 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the marker after each first token."""
+        """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens

@@ -129,7 +129,7 @@ def _best(b: Value, rows: Value, panel: Value, dimensions: Value, best: Value) -
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
-    """Return sixteen floats, loaded from floats or halves; `offset` is the index of the first."""
+    """Emit code that loads sixteen float32, from halves if `half`; `offset` is the index of the first."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
     value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))

@@ -104,7 +104,8 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the path, such as "a.b", of each unused field with a value, also within used objects."""
+        """Yield the path, such as "a.b", of each unused field with a value, also inside objects, and lists of
+        objects, that were partly used; `path` stands before each."""
         for name, value in self.items():
             whole = f"{path}.{name}" if path else str(name)
             if name not in self._taken:

@@ -296,7 +296,8 @@ def failure_of(fields: Mapping[str, Any]) -> str:
 
 
 def names_document(one: object) -> bool:
-    """Return True if a list's member is a document, or an object with fields that may name one."""
+    """Return True if a list's member is an identifier, an [identifier, number], or an object with fields that may
+    name a document."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None

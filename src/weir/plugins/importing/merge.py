@@ -77,10 +77,11 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words: by characters, ignoring case and blanks, or by whole tokens.
+    """A search for documents that contain words, ignoring case: by characters of title and text, where white space is
+    one blank, or by whole tokens of the text.
 
     documents: {identifier: (title, text)}.
-    how: "all" or "any" of several words, "" if open.
+    how: "all" or "any" of several words; "" refuses several.
     """
 
     # Tokens as in Karpukhin et al. 2020, whose code matches the answers of DPR's topics so.
@@ -482,7 +483,8 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database; refuse one whose identifier has another text."""
+    """Add a document to the temporary database and to `counts`; one whose identifier has another text there counts as
+    refused."""
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(

@@ -54,8 +54,8 @@ class WindowShape:
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, int64, ascending; without the last, and those too near
-        an end."""
+        """Return the ranks after which a window ends, int64, ascending: count - step, count - 2 * step and so on, above
+        half a step."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -218,7 +218,7 @@ class ReachedDocuments:
 
 @dataclass(frozen=True)
 class RankBand:
-    """A range of first-stage ranks, `start` to `stop` from 1, both included."""
+    """How a re-ranking moved the candidates of first-stage ranks `start` to `stop`, from 1, both included."""
 
     start: int
     stop: int

@@ -144,8 +144,8 @@ class Study:
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """{(measure, dataset): comparison with simultaneous intervals}: Student's, at Bonferroni's level; {}
-        without any."""
+        """{(measure, dataset): comparison whose pairs have Student's intervals at Bonferroni's level, None for too few
+        queries}; verdicts stay; {} without comparisons."""
         if not self.comparisons:
             return {}
         method = self.comparisons[0].method
@@ -309,7 +309,7 @@ class Study:
         return tuple(m for m in self.measures if m not in everywhere) or self.measures
 
     def query_count(self, dataset: str) -> int:
-        """Return the number of judged queries of a dataset."""
+        """Return the number of judged queries of a dataset with results."""
         return max(cell.queries for cell in self.cells if cell.dataset == dataset)
 
     def documents(self, dataset: str) -> int | None:

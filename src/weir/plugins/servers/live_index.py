@@ -104,7 +104,8 @@ class LiveIndex(Protocol):
         """Return (identifier, score) of hits; raises ServiceError for an answer without."""
 
     def explained(self, body: Json, document: str) -> Explanation | None:
-        """Return the explanation of a document's score; None if it does not match."""
+        """Return the explanation of a document's score in a search; None if it does not match, or the body has no
+        query."""
 
 
 @runtime_checkable

@@ -202,7 +202,8 @@ class PostgresSettings:
 
 
 def read_postgres_settings(path: Path) -> PostgresSettings:
-    """Return the settings in a TOML file; raises FormatError and UnknownName."""
+    """Return the settings in a TOML file; raises UnknownName for an unknown key, FormatError for a missing file and any
+    other fault."""
     entries = dict(read_toml(path, EXPECTED))
     table = entries.get("table")
     if isinstance(table, Mapping) and isinstance(table.get("text"), list):

@@ -408,7 +408,8 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score, float64[candidates]: the best field's plus `share` of the others'."""
+    """Return each candidate's score, rounded to a 32-bit float, float64[candidates]: the best field's plus `share` of
+    the others'."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )

@@ -134,7 +134,7 @@ class Steps:
     """Work finished before the current batch."""
 
     def batch(self, done: int, _: int) -> None:
-        """Begin a batch after `done` finished pairs."""
+        """Report `done` finished pairs; a batch begins."""
         self.before = done
         self.within(0)
 

@@ -263,7 +263,8 @@ class Room:
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a pair; None without one, or if it is hidden at random."""
+        """Return the grade that a model suggests for a pair; None without one, if it is hidden at random, and for
+        another task than judging."""
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
