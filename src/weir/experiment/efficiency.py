@@ -232,8 +232,6 @@ def _untimed(search: dict[str, Any], cached: bool, measured: bool) -> str:
 def _search_marks(search: dict[str, Any], cached: bool, measured: bool) -> Iterator[str]:
     if not measured:
         yield "rankings of a file are among it, whose time nobody measured"
-    if failed := search.get("untimed"):
-        yield f"single queries were not measured: one failed ({failed})"
     if cached:
         yield "vectors of queries may come from a store; single queries were not measured"
     scores = search.get("scores") or {}
@@ -392,6 +390,8 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     lines += [
         f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results if one.timed)
     ]
+    untimed = dict.fromkeys((one.quality.system, one.untimed) for one in results if one.untimed)
+    lines += [f"{system}: no time of single queries: {reason}" for system, reason in untimed]
     where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
     for one in results:
         for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):

@@ -163,7 +163,7 @@ def judge_pairs(
         with atomic_dir(out) as folder:
             report, labels, stopped = work.write_labels(folder, stopped)
             write_qrels(labels, folder / LABELS)
-            about = {"declared": declared, "complete": report.fully_answered, **json_value(report)}
+            about = {"declared": declared, "complete": report.unanswered == 0, **json_value(report)}
             about["grades"] = {f"{grade:g}": n for grade, n in report.grades}
             write_json(folder / REPORT, about | {"verdicts": dict(report.verdicts)})
     if stopped is not None:
