@@ -20,7 +20,7 @@ from pathlib import Path
 OPEN = """
 import json, sys, time
 from pathlib import Path
-from weir.files.corpus_store import open_corpus
+from weir.files.corpus_store import open_store
 from weir.files.layouts import CollectionPart
 
 
@@ -32,7 +32,7 @@ def resident():
 
 before = resident()["VmRSS"]
 begin = time.perf_counter()
-corpus = open_corpus(CollectionPart(Path(sys.argv[1])))
+corpus = open_store(CollectionPart(Path(sys.argv[1]))).corpus
 opened = time.perf_counter()
 at_open = resident()
 wanted = [f"doc-{i}" for i in range(0, len(corpus), max(1, len(corpus) // 1000))][:1000]
@@ -54,11 +54,11 @@ print(json.dumps({
 BUILD = """
 import json, resource, sys, time
 from pathlib import Path
-from weir.files.corpus_store import open_corpus
+from weir.files.corpus_store import open_store
 from weir.files.layouts import CollectionPart
 
 begin = time.perf_counter()
-open_corpus(CollectionPart(Path(sys.argv[1])))
+open_store(CollectionPart(Path(sys.argv[1])))
 seconds = time.perf_counter() - begin
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"build_seconds": seconds, "build_peak_mb": peak}))

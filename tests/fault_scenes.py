@@ -25,7 +25,7 @@ from tests.faults import Fault
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import StoreError, StoreWarning
-from weir.files.corpus_store import open_corpus, open_store
+from weir.files.corpus_store import open_store
 from weir.files.layouts import CollectionPart
 from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
@@ -143,7 +143,7 @@ def write_collection(root: Path) -> object:
     rows = ({"_id": name, **document, "metadata": {"n": 1}} for name, document in texts(0, 60).items())
     (root / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     os.utime(root / "corpus.jsonl", (1e9, 1e9))  # a copy is the same source
-    return open_corpus(CollectionPart(root / "corpus.jsonl"))
+    return open_store(CollectionPart(root / "corpus.jsonl")).corpus
 
 
 def answer_collection(root: Path) -> tuple[str, list[str]]:

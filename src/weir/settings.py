@@ -175,7 +175,6 @@ NO_MEMORY = re.compile(r"out of memory|(?:can.t|cannot|could not|failed to) allo
 ASSUMED_MEMORY_BYTES = 8 << 30
 """Memory of a machine that does not report it."""
 LEAST_MEMORY_BYTES = 1 << 20
-"""Least memory budget."""
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?) ?([KMGT]?)(?:i?B)?", re.IGNORECASE)
 CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 """By version: folder below /sys/fs/cgroup, and the file with a group's limit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
 from tests.unit.test_cli import refused
 from weir.cli import main
-from weir.errors import FormatError
+from weir.errors import BadValue, FormatError
 from weir.experiment.beside import MOST_SOURCES
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import published
@@ -180,3 +181,26 @@ def test_a_result_of_another_layout_is_refused_and_not_read_in_part(subsets, tmp
     )
     with pytest.raises(FormatError, match="no list of subsets as 'test'"):
         mteb_scores(path)
+
+
+def test_a_task_is_matched_by_its_name_also_where_the_judgments_are_a_known_collections(tmp_path):
+    """And a collection of the catalogue, which bears its own name, is told no other."""
+    known = weir.load("brook-facts").layout.root
+    shutil.copytree(known, tmp_path / "mine", ignore=shutil.ignore_patterns("*.weir"))
+    (tmp_path / "mine" / "collection.toml").write_text('name = "MyFacts"\n')
+    scores = {
+        "test": [{"hf_subset": "default", "ndcg_at_10": 0.5, "map_at_100": 0.25, "nauc_map_at_100_std": 1.0}]
+    }
+    for n in range(6):
+        file = tmp_path / "mteb" / f"T{n}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"task_name": f"T{n}" if n else "MyFacts", "scores": scores}))
+    for place, out in ((tmp_path / "mine", "own"), ("brook-facts", "known")):
+        weir.benchmark(place, "bm25", ["nDCG@10", "AP@100", "AP"], out=tmp_path / out)
+    found = weir.results_beside(tmp_path / "own", tmp_path / "mteb")
+    assert [(one.measure, one.value) for one in found if one.source] == [("nDCG@10", 0.5), ("AP@100", 0.25)]
+    assert "none of these is published by AP\n" in str(found)
+    with pytest.raises(BadValue) as refused:
+        weir.results_beside(tmp_path / "known", tmp_path / "mteb")
+    assert "and 3 more" in str(refused.value)
+    assert "collection.toml" not in str(refused.value)

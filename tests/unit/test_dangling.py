@@ -172,6 +172,40 @@ def test_a_grid_refuses_judgments_of_another_collection(tmp_path, capsys, judged
         weir.benchmark(data, "bm25")
 
 
+@pytest.mark.parametrize(
+    ("corpus", "queries", "said"),
+    [
+        (
+            "queries",
+            "corpus",
+            "or the files of documents and queries, as all judged documents are its queries",
+        ),
+        (
+            "queries",
+            "queries",
+            "the file of its documents holds queries: all judged queries, such as 'q1', are in it",
+        ),
+        (
+            "corpus",
+            "corpus",
+            "the file of its queries holds documents: all judged documents, such as 'd1', are in it",
+        ),
+    ],
+)
+def test_a_file_of_queries_in_place_of_documents_is_named(tmp_path, capsys, corpus, queries, said):
+    for kind in ("q", "d"):
+        rows = "".join(json.dumps({"_id": f"{kind}{n}", "text": f"{kind} {n}"}) + "\n" for n in range(9))
+        (tmp_path / {"q": "queries", "d": "corpus"}[kind]).write_text(rows)
+    (tmp_path / "mine" / "qrels").mkdir(parents=True)
+    for name, kind in (("corpus", corpus), ("queries", queries)):
+        (tmp_path / "mine" / f"{name}.jsonl").write_text((tmp_path / kind).read_text())
+    (tmp_path / "mine" / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n"
+    )
+    assert main(["run", "-d", str(tmp_path / "mine"), "-s", "bm25", "-o", str(tmp_path / "results")]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("known", [["10", "17"], ["1#0", "1#1"], ["1_a"], ["1a"], ["1"]])
 @pytest.mark.parametrize("of", ["queries", "documents"])
 def test_only_documents_with_a_sign_after_the_judged_name_are_its_parts(known, of):

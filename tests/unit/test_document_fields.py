@@ -15,7 +15,7 @@ from weir.core.filters import records
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, StoreWarning, UnknownName
 from weir.experiment.stage_store import StageCache, index_stage
-from weir.files.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.files.corpus_store import fingerprint_of, open_store
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.layouts import CollectionPart
 from weir.systems import BM25, BM25F, Sparse, parse_system
@@ -62,7 +62,7 @@ def fields_of(corpus: Corpus) -> dict[str, tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_field_is_a_key_of_a_document_or_of_its_metadata(stored, tmp_path):
-    corpus = open_corpus(written(tmp_path / "c")) if stored else Corpus.of(DOCUMENTS)
+    corpus = open_store(written(tmp_path / "c")).corpus if stored else Corpus.of(DOCUMENTS)
     assert corpus.field_names == ("title", "text", *KINDS)
     assert {name: kind for name, (kind, _) in fields_of(corpus).items()} == KINDS
     assert corpus.field("year").number.tolist()[:2] == [1999.0, 2020.5]
@@ -82,7 +82,7 @@ def test_a_field_is_a_key_of_a_document_or_of_its_metadata(stored, tmp_path):
 
 
 def test_a_field_that_no_document_has_is_one_line_with_those_that_there_are(tmp_path):
-    corpus = open_corpus(written(tmp_path / "c"))
+    corpus = open_store(written(tmp_path / "c")).corpus
     known = "known: by.name, draft, isbn, lang, tags, text, title, year"
     with pytest.raises(UnknownName, match=rf"named 'tag'; did you mean tags.*\? {known}$"):
         BM25(fields=["tag", "text"]).index(corpus)
@@ -92,26 +92,26 @@ def test_a_field_that_no_document_has_is_one_line_with_those_that_there_are(tmp_
 
 def test_fields_are_read_once_and_stay(tmp_path, monkeypatch):
     part = written(tmp_path / "c")
-    first = fields_of(open_corpus(part))
+    first = fields_of(open_store(part).corpus)
     monkeypatch.setattr("weir.files.corpus_store.flattened", None)  # nothing may be read again
-    assert fields_of(open_corpus(part)) == first
+    assert fields_of(open_store(part).corpus) == first
     monkeypatch.undo()
     written(tmp_path / "c", DOCUMENTS | {"d5": {"text": "new", "lang": "fr"}})
-    assert open_corpus(part).field("lang").text.tolist() == ["en", "de", "", "", "fr"]
+    assert open_store(part).corpus.field("lang").text.tolist() == ["en", "de", "", "", "fr"]
 
 
 def test_damaged_fields_are_read_again(tmp_path):
     part = written(tmp_path / "c")
-    first, folder = fields_of(open_corpus(part)), tmp_path / "c" / "corpus.jsonl.fields.weir"
+    first, folder = fields_of(open_store(part).corpus), tmp_path / "c" / "corpus.jsonl.fields.weir"
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")):
         whole = path.read_bytes()
         for damaged in (whole[: len(whole) // 2], whole + b"x", bytes([whole[0] ^ 1]) + whole[1:]):
             path.write_bytes(damaged)
             with pytest.warns(StoreWarning, match="the field is read again"):
-                assert fields_of(open_corpus(part)) == first
+                assert fields_of(open_store(part).corpus) == first
             assert path.read_bytes() == whole
     shutil.rmtree(folder)
-    assert fields_of(open_corpus(part)) == first
+    assert fields_of(open_store(part).corpus) == first
 
 
 def test_a_store_without_all_keys_is_built_again_when_a_field_is_asked_for(tmp_path):
@@ -121,7 +121,7 @@ def test_a_store_without_all_keys_is_built_again_when_a_field_is_asked_for(tmp_p
     about = read_sealed(record)
     write_sealed(record, {key: value for key, value in about.items() if key != "all_keys"})
     before = record.stat().st_mtime_ns
-    corpus = open_corpus(part)
+    corpus = open_store(part).corpus
     corpus.view("title text")
     assert record.stat().st_mtime_ns == before  # who asks for no field keeps the store
     assert corpus.fingerprint == fingerprint_of(store.path)
@@ -131,7 +131,7 @@ def test_a_store_without_all_keys_is_built_again_when_a_field_is_asked_for(tmp_p
 
 def test_documents_without_metadata_have_no_fields_and_no_files(tmp_path):
     part = written(tmp_path / "c", {"d1": {"title": "a", "text": "b", "metadata": {}}})
-    assert open_corpus(part).field_names == ("title", "text")
+    assert open_store(part).corpus.field_names == ("title", "text")
     assert not (tmp_path / "c" / "corpus.jsonl.fields.weir").exists()
 
 
@@ -144,13 +144,13 @@ def test_metadata_is_in_the_keys_of_systems_that_read_it(tmp_path):
     plain, fielded = BM25(), BM25(fields=["tags", "text"])
 
     def keys(documents: dict) -> list[str]:
-        corpus = open_corpus(written(tmp_path / "c", documents))
+        corpus = open_store(written(tmp_path / "c", documents)).corpus
         return [index_stage(system, corpus).key for system in (plain, fielded, BM25F({"lang": 1}))]
 
     before = keys(DOCUMENTS)
     after = keys(DOCUMENTS | {"d1": DOCUMENTS["d1"] | {"tags": ["lake"]}})
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
-    assert "metadata" not in index_stage(plain, open_corpus(written(tmp_path / "c"))).declared
+    assert "metadata" not in index_stage(plain, open_store(written(tmp_path / "c")).corpus).declared
 
 
 def test_vectors_are_of_the_fields_that_a_view_names():
@@ -168,8 +168,8 @@ def test_vectors_are_of_the_fields_that_a_view_names():
 
 def test_an_index_of_other_metadata_is_refused(tmp_path):
     system = BM25F({"tags": 2, "text": 1})
-    system.index(open_corpus(written(tmp_path / "c")), Context(tmp_path / "i"))
-    other = open_corpus(written(tmp_path / "c", DOCUMENTS | {"d3": {"text": "plain", "tags": "x"}}))
+    system.index(open_store(written(tmp_path / "c")).corpus, Context(tmp_path / "i"))
+    other = open_store(written(tmp_path / "c", DOCUMENTS | {"d3": {"text": "plain", "tags": "x"}})).corpus
     with pytest.raises(BadValue, match="another corpus"):
         system.open(other, Context(tmp_path / "i"))
 

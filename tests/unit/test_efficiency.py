@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import warnings
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from weir.api.charts import cost_charts
 from weir.cli.main import main
 from weir.core.charts import svg
 from weir.errors import FormatError, UnknownName
+from weir.experiment import stage_store
 from weir.experiment.efficiency import efficiency, efficiency_notes
 from weir.experiment.experiment import Experiment
 from weir.experiment.stages import read_record, write_record
@@ -61,7 +63,8 @@ def test_figures_are_those_of_the_records(tmp_path):
     assert found.best
 
 
-def test_the_mean_latency_times_the_queries_is_the_total(tmp_path):
+def test_the_mean_latency_times_the_queries_is_the_total(tmp_path, monkeypatch):
+    monkeypatch.setattr(stage_store, "LATENCY_SECONDS", math.inf)
     folder = str(write_collection(tmp_path / "brooklet"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -286,9 +289,10 @@ class _Whole:
         return {query: {"d1": 1.0} for query in queries}
 
 
-def test_single_queries_of_objects_are_timed_as_those_of_systems_by_name(tmp_path):
+def test_single_queries_of_objects_are_timed_as_those_of_systems_by_name(tmp_path, monkeypatch):
     """Those of an object that fails on one query, or reads all documents at each call, are unknown: the chart says why,
     and no sign is given."""
+    monkeypatch.setattr(stage_store, "LATENCY_SECONDS", math.inf)
     folder = str(write_collection(tmp_path / "brooklet"))
     encoder = weir.encoder(lambda texts: [[len(text), 1.0] for text in texts], name="lengths", version="1")
     overlap = weir.reranker(lambda queries, documents: [1.0] * len(queries), name="flat", version="1")

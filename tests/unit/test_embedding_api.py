@@ -92,15 +92,6 @@ def test_batches_are_cut_by_count_and_by_tokens_and_come_in_order(place: Place):
     assert [len(a.texts) for a in place.manners.asked] == [2, 2, 1]
 
 
-def test_an_estimate_is_what_is_then_asked(place: Place):
-    loaded = place.ready("cohere:m")
-    guess = loaded.estimate(texts(200))
-    assert place.manners.asked == []
-    loaded.encode(texts(200))
-    assert (guess.requests, guess.texts) == (len(place.manners.asked), 200)
-    assert guess.tokens == sum(len(t) // 3 + 1 for t in texts(200))
-
-
 def test_nothing_is_asked_before_the_block_before_is_taken(place: Place):
     loaded = place.ready("cohere:m")
     stream = loaded.stream(texts(200))

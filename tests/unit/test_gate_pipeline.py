@@ -43,8 +43,9 @@ def place(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return root, environment
 
 
-@pytest.mark.parametrize("kind", FOUND)
-@pytest.mark.parametrize(("system", "code"), [("bm25", 0), ("rm3", 1)])
+@pytest.mark.parametrize(
+    ("kind", "system", "code"), [("github", "bm25", 0), ("github", "rm3", 1), ("gitlab", "rm3", 1)]
+)
 def test_the_shell_lines_of_a_pipeline_run(place, kind, system, code):
     root, environment = place
     lines = shell_lines(FOUND[kind], kind).replace("-s bm25 ", f"-s {system} ")

@@ -139,16 +139,6 @@ def test_inversion_matches_a_loop(formula):
             assert got == expected
 
 
-def test_inversion_writes_where_it_is_told():
-    (fptr, fterm, ftf), _ = forward([[0, 1], [1]], 2)
-    out = np.empty(3, np.int32), np.empty(3, np.float32)
-    ones = np.ones(2, np.float32)
-    _, doc, impact = invert((fptr, fterm, ftf), np.array([1, 0], np.int32), (ones, ones), out=out)
-    assert doc is out[0]
-    assert impact is out[1]
-    assert doc.tolist() == [1, 0, 1]
-
-
 def test_inversion_refuses_contradictory_arrays():
     (fptr, fterm, ftf), _ = forward([[0], [1]], 2)
     ones, order = np.ones(2, np.float32), np.arange(2, dtype=np.int32)

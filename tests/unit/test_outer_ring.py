@@ -41,7 +41,7 @@ def called(house, *arguments):
         ("--help",),
         ("eval", "qrels", "run"),
         ("audit", "qrels", "run"),
-        ("run", "-d", "brook", "-s", "bm25", "-o", "out"),
+        pytest.param(("run", "-d", "brook", "-s", "bm25", "-o", "out"), marks=pytest.mark.slow),  # compiles
     ],
 )
 def test_house_alone(house, arguments):

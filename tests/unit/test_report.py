@@ -1096,6 +1096,7 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
     assert (
         by_ranks == {cell.called for cell in finished_cells(out) if cell.system.startswith("rrf(")} != set()
     )
+    assert f"object third: {Overlap.__module__}.Direction, without a version" in weir.cite(out).uncited
     said = [without_command(cell) for cell in finished_cells(out)]
     assert sorted(filter(None, said)) == [
         f"bm25 >> Overlap (made in Python; Overlap: {Overlap.__module__}.Overlap, without a version)",

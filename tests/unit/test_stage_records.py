@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import weir
 from tests.unit.brooklet import write_collection
 from weir.api.results_folder import results as folder_rows
 from weir.cli import main
@@ -161,3 +164,29 @@ def test_a_system_need_not_expect_the_folder_of_a_damaged_index(tmp_path, collec
     [(path, _)] = cell.scored
     path.unlink()
     assert grid.execute(tmp_path / "results") == rows
+
+
+class Whole:
+    """Ranks all documents for each query, in one order."""
+
+    def search(self, queries, k):
+        return {query: ["d1", "d2"][:k] for query in queries}
+
+
+def test_a_record_names_the_packages_that_took_part_and_the_classes_of_objects(
+    tmp_path, collection, monkeypatch
+):
+    """Not those that another system of the process loaded; of an object's distribution its requirements too."""
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(Whole, "__module__", "click.testing")  # as if that were of the distribution click
+    own = weir.system(Whole(), name="own", version="1")
+    other = weir.system(lambda queries, k: {}, name="other", version="1")
+    Experiment((collection,), ("bm25", own, weir.rrf(own, weir.BM25()), other)).execute(tmp_path / "results")
+    made = {cell.system: cell.ranked.made for cell in finished_cells(tmp_path / "results")}
+    packages = {system: set(one["packages"]) for system, one in made.items()}
+    assert {name for name, of in packages.items() if "torch" in of} == {"other"}  # it is of no distribution
+    assert {name for name, of in packages.items() if "click" in of} == {"own", "rrf(own, bm25)"}
+    assert made["own"]["objects"] == {"own": {"class": "click.testing.Whole"}}
+    assert "objects" not in made["bm25"]
+    for cell in finished_cells(tmp_path / "results"):
+        assert "torch" not in cell.scored[-1][1].made["packages"]

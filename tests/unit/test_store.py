@@ -22,7 +22,7 @@ import weir
 from weir.core.strings import HashIndex, Strings
 from weir.errors import FormatError, StoreError, WeirError
 from weir.files import corpus_store
-from weir.files.corpus_store import ColumnWriter, fingerprint_of, open_corpus, open_store, store_paths
+from weir.files.corpus_store import ColumnWriter, fingerprint_of, open_store, store_paths
 from weir.files.layouts import CollectionPart
 
 ROWS = [
@@ -64,7 +64,7 @@ def test_what_was_written_is_read(part: CollectionPart):
 
 
 def test_columns_are_read_only_views_of_the_file(part: CollectionPart):
-    corpus = open_corpus(part)
+    corpus = open_store(part).corpus
     text, index = corpus.text.slice(0, 3), corpus.ids.index()
     for values in (text.data, text.ptr, index.hashes, index.positions):
         assert not values.flags.writeable
@@ -124,9 +124,9 @@ def test_a_column_does_not_depend_on_its_batches(batches: list[list[str]], tmp_p
 
 
 def test_the_index_is_that_of_the_ids(tmp_path: Path):
-    corpus = open_corpus(
+    corpus = open_store(
         written(tmp_path / "corpus.jsonl", [{"_id": f"id{i * 7}", "text": "x"} for i in range(999)])
-    )
+    ).corpus
     expected = HashIndex.of(corpus.ids.strings)
     assert np.array_equal(corpus.ids.index().hashes, expected.hashes)
     assert np.array_equal(corpus.ids.index().positions, expected.positions)
@@ -134,9 +134,9 @@ def test_the_index_is_that_of_the_ids(tmp_path: Path):
 
 def test_the_fingerprint_is_that_of_ids_and_texts(tmp_path: Path):
     def of(rows: list[dict]) -> str:
-        return open_corpus(
+        return open_store(
             written(tmp_path / str(len(list(tmp_path.iterdir()))) / "corpus.jsonl", rows)
-        ).fingerprint
+        ).corpus.fingerprint
 
     first = of(ROWS)
     assert of([dict(reversed(row.items())) for row in ROWS]) == first
@@ -150,32 +150,32 @@ def test_the_fingerprint_is_that_of_ids_and_texts(tmp_path: Path):
 
 
 def test_a_changed_source_is_read_again(part: CollectionPart):
-    old = open_corpus(part).fingerprint
+    old = open_store(part).corpus.fingerprint
     written(part.path, ROWS[:1])
-    assert open_corpus(part).ids.tolist() == ["d1"]
+    assert open_store(part).corpus.ids.tolist() == ["d1"]
     same_size = [{**ROWS[0], "text": "other text"}]
     time.sleep(0.01)
     written(part.path, same_size)
-    assert open_corpus(part).text.tolist() == ["other text"]
-    assert open_corpus(part).fingerprint != old
+    assert open_store(part).corpus.text.tolist() == ["other text"]
+    assert open_store(part).corpus.fingerprint != old
 
 
 def test_an_unchanged_source_is_not_read_again(part: CollectionPart):
-    open_corpus(part)
+    open_store(part)
     before = (beside(part) / "store.json").stat().st_mtime_ns
-    open_corpus(part)
+    open_store(part)
     assert (beside(part) / "store.json").stat().st_mtime_ns == before
 
 
 def test_no_file_and_no_store(tmp_path: Path):
     with pytest.raises(FormatError, match="no such file"):
-        open_corpus(CollectionPart(tmp_path / "corpus.jsonl"))
+        open_store(CollectionPart(tmp_path / "corpus.jsonl"))
 
 
 def test_a_file_where_the_store_should_be_is_named_and_kept(part: CollectionPart):
     beside(part).write_text("in the way", encoding="utf-8")
     with pytest.raises(StoreError, match="a file is there"):
-        open_corpus(part)
+        open_store(part)
     assert beside(part).read_text(encoding="utf-8") == "in the way"
 
 
@@ -238,19 +238,19 @@ def test_a_bad_line_leaves_nothing_behind(tmp_path: Path):
 def test_a_file_without_documents_is_refused(tmp_path: Path, text: str):
     (tmp_path / "corpus.jsonl").write_text(text)
     with pytest.raises(FormatError, match=r"corpus.jsonl: found an empty file; expected at least one record"):
-        open_corpus(CollectionPart(tmp_path / "corpus.jsonl"))
+        open_store(CollectionPart(tmp_path / "corpus.jsonl"))
 
 
 BUILD = """
 import sys
 from pathlib import Path
-from weir.files.corpus_store import open_corpus
+from weir.files.corpus_store import open_store
 from weir.files.layouts import CollectionPart
 from weir.files.corpus_store import ColumnWriter
 from weir.files.integrity import read_sealed, write_sealed
 print("imported", flush=True)
 sys.stdin.read(1)
-print(open_corpus(CollectionPart(Path(sys.argv[1]))).fingerprint)
+print(open_store(CollectionPart(Path(sys.argv[1]))).corpus.fingerprint)
 """
 
 
@@ -274,12 +274,12 @@ def test_processes_that_build_at_the_same_time_all_succeed(tmp_path: Path, home:
         process.stdin.flush()
     results = [process.communicate() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], results
-    assert {out.strip() for out, _ in results} == {open_corpus(part).fingerprint}
+    assert {out.strip() for out, _ in results} == {open_store(part).corpus.fingerprint}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.jsonl", "corpus.jsonl.weir"]
 
 
 def test_opening_needs_neither_arrow_nor_numba(part: CollectionPart, home: Path):
-    open_corpus(part)
+    open_store(part)
     code = BUILD + "print(sorted({'pyarrow', 'numba', 'orjson', 'pandas'} & set(sys.modules)))"
     out = subprocess.run(
         [sys.executable, "-c", code, str(part.path)],
@@ -308,23 +308,23 @@ def test_documents_that_were_changed_with_size_and_time_kept_are_noticed(tmp_pat
         (lambda data: path.write_bytes(gzip.compress(data, 0))) if ending.endswith("gz") else path.write_bytes
     )
     write(b'{"_id": "d1", "text": "old"}\n')
-    old, stat = open_corpus(CollectionPart(path)), path.stat()
+    old, stat = open_store(CollectionPart(path)).corpus, path.stat()
     write(b'{"_id": "d1", "text": "new"}\n')
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
-    new = open_corpus(CollectionPart(path))
+    new = open_store(CollectionPart(path)).corpus
     assert new.text.tolist() == ["new"]
     assert new.fingerprint != old.fingerprint
 
 
 def test_a_copy_of_documents_and_their_store_is_read_once_and_not_built_again(tmp_path, part, monkeypatch):
-    first = open_corpus(part).fingerprint
+    first = open_store(part).corpus.fingerprint
     shutil.copytree(part.path.parent, tmp_path / "copy")
     copied = CollectionPart(tmp_path / "copy" / part.path.name)
     monkeypatch.setattr(corpus_store, "_build", pytest.fail)
-    assert open_corpus(copied).fingerprint == first
+    assert open_store(copied).corpus.fingerprint == first
     monkeypatch.setattr(corpus_store, "content_hash_of", pytest.fail)
-    assert open_corpus(copied).fingerprint == first
+    assert open_store(copied).corpus.fingerprint == first
 
 
 def test_where_nothing_may_be_written_documents_are_the_same_in_memory(tmp_path, home):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.test_store import beside, part, written
 from weir.errors import StoreError, StoreWarning
-from weir.files.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.files.corpus_store import fingerprint_of, open_store
 from weir.files.integrity import read_sealed, write_sealed
 from weir.files.layouts import CollectionPart
 
@@ -27,19 +27,19 @@ def used(part: CollectionPart) -> list[object]:
 
 
 def test_a_store_outlives_its_source(part: CollectionPart):
-    open_corpus(part)
+    open_store(part)
     part.path.unlink()
-    assert open_corpus(part).ids.tolist() == ["d1", "d2", "d3"]
+    assert open_store(part).corpus.ids.tolist() == ["d1", "d2", "d3"]
     (beside(part) / "ids.hash.npy").write_bytes(b"")
     with pytest.raises(
         StoreError, match=r"hash\.npy: 0 bytes, 152 were written, and .* is not there to rebuild it"
     ):
-        open_corpus(part)
+        open_store(part)
     with pytest.raises(StoreError, match="0 bytes"):
         fingerprint_of(beside(part))
     (beside(part) / "store.json").write_text('{"format": 1}', encoding="utf-8")
     with pytest.raises(StoreError, match=r"is of another version, and .* is not there to rebuild it"):
-        open_corpus(part)
+        open_store(part)
 
 
 def test_damage_that_shows_first_when_it_is_used_is_mended_there(part: CollectionPart):
@@ -60,12 +60,12 @@ def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
     """Damage in a block that nobody asks for is not noticed; asked for, it is, and what was read before stays valid."""
     rows = [{"_id": f"d{i}", "text": f"{i} " * 500} for i in range(2500)]
     part = written(tmp_path / "corpus.jsonl", rows)
-    open_corpus(part)
+    open_store(part)
     file = beside(part) / "text.utf8"
     data = bytearray(file.read_bytes())
     data[data.rindex(b"2400 2400")] ^= 1
     file.write_bytes(data)
-    text = open_corpus(part).text
+    text = open_store(part).corpus.text
     assert text.take(np.array([3, -2499])).tolist() == [rows[3]["text"], rows[1]["text"]]
     early = text.slice(0, 3)
     with pytest.warns(
@@ -79,7 +79,7 @@ def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
     with pytest.raises(
         StoreError, match=r"in bytes 5242880 and following, and .* is not there to rebuild it"
     ):
-        open_corpus(part).text.tolist()
+        open_store(part).corpus.text.tolist()
 
 
 FILES = [
@@ -127,34 +127,34 @@ def test_a_damaged_store_is_built_again(part: CollectionPart, name: str, damage:
     ],
 )
 def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(part: CollectionPart, change):
-    open_corpus(part)
+    open_store(part)
     path = beside(part) / "store.json"
     about = read_sealed(path)
     change(about)
     write_sealed(path, about)
     with pytest.warns(StoreWarning):
-        assert open_corpus(part).text.tolist() == ["first text", "two ß 二", ""]
+        assert open_store(part).corpus.text.tolist() == ["first text", "two ß 二", ""]
     assert read_sealed(path)["format"] == 3
 
 
 def test_a_store_of_another_source_is_built_again_without_a_word(part: CollectionPart):
-    open_corpus(part)
+    open_store(part)
     path = beside(part) / "store.json"
     write_sealed(path, {**read_sealed(path), "source": 1})
-    assert len(open_corpus(part)) == 3
+    assert len(open_store(part).corpus) == 3
     assert read_sealed(path)["source"] != 1
 
 
 @pytest.mark.parametrize("version", [2, 99, None])
 def test_a_store_of_another_version_is_built_again_and_said_in_one_line(part: CollectionPart, version):
-    open_corpus(part)
+    open_store(part)
     path = beside(part) / "store.json"
     write_sealed(path, {**read_sealed(path), "format": version})
     with pytest.warns(StoreWarning, match=r"weir is of another version; the store is built again") as said:
-        assert len(open_corpus(part)) == 3
+        assert len(open_store(part).corpus) == 3
     assert len(said) == 1
     path.write_text('{"format": 1, "documents": 7}', encoding="utf-8")  # as version 0.1 wrote it
     with pytest.warns(StoreWarning, match=r"is of another version; the store is built again") as said:
-        assert len(open_corpus(part)) == 3
+        assert len(open_store(part).corpus) == 3
     assert len(said) == 1
     assert read_sealed(path)["format"] == 3

@@ -67,6 +67,7 @@ from weir.experiment.results import (
     current_cells,
     finished_and_lacking,
     largest_k,
+    scored_measures,
     system_titles,
     with_collections,
 )
@@ -252,7 +253,7 @@ def _compare_folder(
     cells = [replace(cell, title=names.get(cell.label, "")) for cell in cells]  # as notes call it
     remarks += [*twin_notes(twin_systems(cells), names), *lacking_notes(cells, wanted.measures, baseline)]
     remarks += without_scores
-    scored = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    scored = scored_measures(cells)
     by_construction = construction_notes_of(cells, map(str, measures_of(wanted.measures or scored)))
     notes = (
         *map(Note, remarks),

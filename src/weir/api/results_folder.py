@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,7 @@ from weir.experiment.results import (
     mixed_provenance,
     provenance_of,
     rows_with_groups,
+    scored_measures,
     system_titles,
     with_collections,
 )
@@ -151,7 +153,7 @@ def _measures_among(
     cells: Sequence[ResultCell], measures: Measure | str | Iterable[Measure | str]
 ) -> list[str]:
     names = [str(measure) for measure in measures_of(measures)] if measures else []
-    available = dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    available = scored_measures(cells)
     for name in names:
         if name not in available:
             raise UnknownName("measure among these results", name, available)
@@ -164,7 +166,7 @@ def _rows_by_name(
     damaged: Iterable[Note],
     titles: Mapping[str, str] | None = None,
 ) -> ShownRows:
-    measures = names or dict.fromkeys(row.measure for cell in cells for row in cell.rows)
+    measures = names or scored_measures(cells)
     return shown_rows(cells, names, [*damaged, *construction_notes_of(cells, measures)], titles)
 
 
@@ -256,7 +258,19 @@ def run_grid(
         notes.append(
             Note(f"other processes are at work on {elsewhere:,} cells; the tables show what is finished")
         )
+    with suppress(WeirError):  # damaged results of others are no matter of these
+        notes += _other_names(cells, finished_cells(path_of(folder), unjudged=True))
     return shown_rows(cells, (), notes, titles)
+
+
+def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> Iterator[Note]:
+    # Such as of a split, if another one was run into the folder before.
+    if len(whole) > len(cells):
+        named = {(cell.folder, cell.split): cell.dataset for cell in by_split(whole)}
+        names = {cell.dataset: named.get((cell.folder, cell.split), cell.dataset) for cell in cells}
+        said = ", ".join(f"{name} is {other}" for name, other in names.items() if name != other)
+        if said:
+            yield Note(f"among all results of the folder {said}, as weir results calls it")
 
 
 def provenance(

@@ -11,16 +11,11 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     subsets,
     texts,
 )
-from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check
-from weir.core.subject import Subject
-
-__all__ = [
-    "CHECKS",
-    "Audit",
-    "Check",
-    "Finding",
-    "Subject",
-    "audited",
-    "audited_all",
-    "check",
-]
+from weir.audit.check import CHECKS as CHECKS
+from weir.audit.check import Audit as Audit
+from weir.audit.check import Check as Check
+from weir.audit.check import Finding as Finding
+from weir.audit.check import audited as audited
+from weir.audit.check import audited_all as audited_all
+from weir.audit.check import check as check
+from weir.core.subject import Subject as Subject

@@ -15,6 +15,7 @@ from weir.core.rounding import counted
 from weir.core.subject import Subject
 from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue, printable
+from weir.files.text_files import Watch
 from weir.registry import Registry
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
@@ -47,8 +48,6 @@ class Finding:
 
 
 CheckFunction = TypeVar("CheckFunction", bound=Callable[..., Iterable[Finding]])
-AuditProgress: TypeAlias = Callable[[str, int, int], None]
-"""Called before each check with the step, the checks done and the total."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 
 
 def audited_all(
-    subjects: Sequence[Subject], only: Iterable[str] = (), progress: AuditProgress | None = None
+    subjects: Sequence[Subject], only: Iterable[str] = (), progress: Watch | None = None
 ) -> list[Audit]:
     """Return one audit per subject by the named checks, and for several subjects another that compares them.
 
@@ -163,7 +162,7 @@ def _audit(
     subject: Subject | Sequence[Subject],
     parts: frozenset[str],
     checks: Sequence[Check],
-    progress: AuditProgress | None = None,
+    progress: Watch | None = None,
     required: bool = True,
 ) -> Audit:
     missing = {one.name: sorted(set(one.needs) - parts) for one in checks}

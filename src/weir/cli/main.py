@@ -13,7 +13,7 @@ import threading
 import warnings
 from contextlib import suppress
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -104,6 +104,7 @@ def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
 RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_raw)
 
 
+@cache
 def plugin_commands() -> dict[str, EntryPoint]:
     """Return {command name: entry point} of plug-ins in the group `weir.commands`; none is imported."""
     from importlib.metadata import entry_points  # reading the installed metadata takes 20 ms

@@ -182,7 +182,6 @@ class Plot(Protocol):
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
         """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths. Several
         charts get a number and their title in the name."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -71,22 +71,32 @@ def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collec
     queries, docs: the collection's; None if it has no file of them.
     """
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
-    for kind, known, judged, other_kind, other in (
-        ("query", queries, qrels.queries, "documents", docs),
-        ("document", docs, judged_docs, "queries", queries),
+    kinds = {"query": "queries", "document": "documents"}
+    for kind, known, judged, other_kind, other, judged_other in (
+        ("query", queries, qrels.queries, "documents", docs, judged_docs),
+        ("document", docs, judged_docs, "queries", queries, qrels.queries),
     ):
         if not known or not len(judged) or (known.codes(judged.strings) >= 0).any():
             continue
-        exchanged = other is not None and bool((other.codes(judged.strings) >= 0).all())
+        exchanged = other is not None and _all_in(judged, other)
         cause = _probable_cause(judged.strings.tolist(), known)
         if exchanged:
             cause = f"all judged ones are its {other_kind}: exchange the columns of the judgments"
+            if _all_in(judged_other, known):
+                cause += f", or the files of documents and queries, as all judged {other_kind} are its {kinds[kind]}"
+        elif _all_in(judged_other, known):
+            file = f"the file of its {kinds[kind]} holds {other_kind}"
+            cause = f"{file}: all judged {other_kind}, such as {judged_other[0]!r}, are in it"
         elif kind == "document" and all(_has_parts(whole, known) for whole in judged[:EXAMPLES]):
             cause = "the collection has parts of them: judge the parts, or rank whole documents (weir data convert)"
         raise BadValue(
             f"{collection}: the collection and its judgments have no {kind} in common: of {len(known):,} in the "
             f"collection one is {known[0]!r}, of {len(judged):,} judged ones {judged[0]!r}{f'; {cause}' * bool(cause)}"
         )
+
+
+def _all_in(some: Ids, of: Ids) -> bool:
+    return len(some) > 0 and bool((of.codes(some.strings) >= 0).all())
 
 
 def _has_parts(name: str, docs: Ids) -> bool:

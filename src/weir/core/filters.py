@@ -114,11 +114,9 @@ class DocumentFields(Protocol):
 
     def names(self) -> tuple[str, ...]:
         """Return the fields that at least one document has, sorted. Nested keys are joined by dots."""
-        ...
 
     def column(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if none has it."""
-        ...
 
 
 def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
@@ -301,11 +299,9 @@ class FieldSource(Protocol):
     @property
     def ids(self) -> Ids:
         """The identifiers of all documents."""
-        ...
 
     def field(self, name: str) -> FieldColumn:
         """Return the values of a field for every document; raises UnknownName if none has it."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ class Columned(Protocol):
 
     def columns(self) -> Columns:
         """Return {name: values}."""
-        ...
 
 
 @overload

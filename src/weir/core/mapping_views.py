@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Protocol, TypeVar
 
-__all__ = ["get", "items", "keys", "values"]
-
 V_co = TypeVar("V_co", covariant=True)
 
 

@@ -96,12 +96,9 @@ def arranged(
     return settled(order[np.argsort(number[order], kind="stable")], query, score, tie_rank_of)
 
 
-def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
-    """Return True if rows are sorted by query, then descending score.
-
-    strictly: False if two scores of a query are equal.
-    """
-    falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
+def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
+    """Return True if rows are sorted by query, then descending score, and no two scores of a query are equal."""
+    falls = score[1:] < score[:-1]
     return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 

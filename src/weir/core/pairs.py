@@ -16,21 +16,17 @@ class HoldsPairs(Protocol):
     @property
     def queries(self) -> Ids:
         """The identifiers of the queries."""
-        ...
 
     @property
     def docs(self) -> Ids:
         """The identifiers of the documents."""
-        ...
 
     @property
     def doc(self) -> Int32:
         """The number of each row's document in `docs`, int32[n]; -1 if unknown."""
-        ...
 
     def query_of_row(self) -> Int32:
         """Return the query of each row, int32[n], numbered as in `queries`."""
-        ...
 
 
 def pair_rows(

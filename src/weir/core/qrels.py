@@ -100,21 +100,17 @@ class Beside(Protocol):
     @property
     def digest(self) -> str:
         """Return a hash of all rules, for keys of scores."""
-        ...
 
     @property
     def docs(self) -> Ids:
         """Return the documents that rules name."""
-        ...
 
     @property
     def queries(self) -> Ids:
         """Return the queries that rules name."""
-        ...
 
     def join(self, run: Run, queries: Ids) -> object:
         """Return the rules joined with a run, as measures read them (`Judged.beside`)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)

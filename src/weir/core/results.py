@@ -25,11 +25,9 @@ class Result(Protocol):
 
     def tables(self) -> tuple[Table, ...]:
         """Return the tables in which the result is shown."""
-        ...
 
     def notes(self) -> tuple[object, ...]:
         """Return the notes that are shown below the tables."""
-        ...
 
 
 def result_text(result: Result) -> str:

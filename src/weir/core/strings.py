@@ -157,19 +157,15 @@ class StringColumn(Protocol):
 
     def lengths(self) -> Int64:
         """Return the size of each string in bytes, int64[n]."""
-        ...
 
     def slice(self, start: int, stop: int) -> Strings:
         """Return strings start..stop-1, clipped as a list's slice."""
-        ...
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
         """Return a copy of the strings at these positions, in this order."""
-        ...
 
     def tolist(self) -> list[str]:
         """Return all strings as Python strings."""
-        ...
 
 
 _BREAK = 0x0A

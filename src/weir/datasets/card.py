@@ -108,7 +108,6 @@ class ListsCard:
     documents: int = 0
     """Listed documents, summed over queries."""
     longest: int = 0
-    """Length of the longest list."""
     absent: int = 0
     """Listed documents that the collection lacks."""
 

@@ -30,7 +30,6 @@ class Entry:
     split: str
     """The split whose judgments are usually reported."""
     documents: int
-    """Number of documents."""
     queries: int
     """Number of judged queries of the split."""
     folder: str

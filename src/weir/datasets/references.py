@@ -30,8 +30,6 @@ class Materialized:
     """Name in tables."""
     source: str
     """Reference to this exact content: a commit instead of a branch."""
-    note: str = ""
-    """A line to print when it is first imported; "" for none."""
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ from weir.experiment.results import (
     named_place,
     refuse_collections_apart,
     runs_in,
+    scored_measures,
     unequal_depths,
     unscored_candidates,
 )
@@ -179,7 +180,7 @@ def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}
     by_ranks = frozenset(cell.called for cell in cells if _fused_by_ranks(cell))
-    notes = unequal_depths(cells, [row.measure for cell in cells for row in cell.rows])
+    notes = unequal_depths(cells, scored_measures(cells))
     return replace(
         subject,
         fused_by_ranks=by_ranks,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.core.results import ResultKind
 from weir.core.rounding import score
 from weir.core.scores import Row
 from weir.core.tables import Cell, Table, table_of
+from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
@@ -69,6 +70,9 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
     known = {cell.dataset: reported_of(cell) for cell in cells}
+    own_names = {
+        cell.dataset: cell.collection for cell in cells if given
+    }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
@@ -79,7 +83,7 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         there = [
             one
             for one in given or published(at.dataset, measure=measure)
-            if one.dataset in (at.dataset, at.dataset.removeprefix("hf:mteb/"))
+            if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
             and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
@@ -93,16 +97,35 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     if not any(one.source for one in beside_rows):
         split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
-        places = ", ".join(dict.fromkeys(f"{row.measure} on {called[row.dataset]}" for row in rows))
-        held = dict.fromkeys(f"{one.dataset}:{one.split}" for one in given) or sorted(others)
-        there_is = f"; there is {', '.join(held)}" if held else ""
-        tasks = {one.dataset for one in given}
-        if tasks and tasks.isdisjoint(place.dataset for place in known.values()):
-            cure = f'name = "{min(tasks)}" in collection.toml in its folder, then run it again'
-            there_is += f"; a collection is matched with a task by its name: {cure}"
-        reasons = "".join(f"; {why}" for why in dict.fromkeys(map(unknown_name, known.values())) if why)
-        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{reasons}")
+        places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
+        held = _some(f"{one.dataset}:{one.split}" for one in given) or _some(sorted(others))
+        there_is = f"; there is {held}" if held else ""
+        mine = [cell.dataset for cell in cells if cell.collection not in catalogue.collection_names()]
+        if (
+            given
+            and mine
+            and {one.dataset for one in given}.isdisjoint(one.dataset for one in known.values())
+        ):
+            tasks = {one.dataset for one in given}
+            name = min(tasks) if len(tasks) == 1 else "TASK"
+            cure = f'write name = "{name}" in collection.toml in its folder, then run it again'
+            there_is += (
+                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, {cure}"
+            )
+        unknown = [one for one in known.values() if not given and unknown_name(one)]
+        names = _some(one.dataset for one in unknown)
+        why = f"; {unknown_name(replace(unknown[0], dataset=names))}" if unknown else ""
+        raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{why}")
     return beside_rows
+
+
+def _some(names: Iterable[str]) -> str:
+    whole = list(dict.fromkeys(names))
+    more = f" and {len(whole) - _SHOWN} more" if len(whole) > _SHOWN else ""
+    return ", ".join(whole[:_SHOWN]) + more
+
+
+_SHOWN = 3  # names in a message
 
 
 MOST_SOURCES = 8
@@ -128,7 +151,16 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
     others = {one.dataset: one.reported_as for one in scores if one.reported_as}
     known = (said for name, other in others.items() if (said := known_as(name, other)))
-    notes = [NO_TEST, *known, *claims, *(["weir study reproduce compares what is claimed"] if claims else [])]
+    of = {one.measure for one in scores if one.source}
+    lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
+    none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
+    notes = [
+        NO_TEST,
+        *none,
+        *known,
+        *claims,
+        *(["weir study reproduce compares what is claimed"] if claims else []),
+    ]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
     else:

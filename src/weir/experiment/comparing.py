@@ -41,6 +41,7 @@ from weir.experiment.results import (
     named_place,
     of_systems,
     open_cell,
+    scored_measures,
     shared_measures,
     unscored_notes,
 )
@@ -194,7 +195,7 @@ def compare_cells_by_group(
     if no group has two queries, UnknownName for a measure that no result has.
     """
     comparisons, ungrouped = list[Comparison](), dict[str, None]()
-    for measure in measures_wanted(_measured(cells), measures):
+    for measure in measures_wanted(scored_measures(cells), measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
             if len(having) < 2 or (baseline is not None and baseline not in having):
@@ -225,7 +226,7 @@ def lacking_notes(
     """Return a sentence on each measure, dataset or system that a comparison leaves out; raises
     UnknownName for a measure that no result has."""
     sentences, by_dataset = [], _by_dataset(cells)
-    for measure in measures_wanted(_measured(cells), measures):
+    for measure in measures_wanted(scored_measures(cells), measures):
         lacking = [f"{cell.called} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -258,7 +259,7 @@ def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | st
     """Return measures x pairs of systems x queries of a comparison."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
-    return len(measures_wanted(_measured(cells), measures)) * sum(
+    return len(measures_wanted(scored_measures(cells), measures)) * sum(
         p * q for p, q in zip(pairs, queries, strict=True)
     )
 
@@ -268,10 +269,6 @@ def _by_dataset(cells: Sequence[ResultCell]) -> dict[str, dict[str, ResultCell]]
     for cell in cells:
         datasets.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
     return datasets
-
-
-def _measured(cells: Sequence[ResultCell]) -> list[str]:
-    return [row.measure for cell in cells for row in cell.rows]
 
 
 def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:

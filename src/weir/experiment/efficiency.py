@@ -20,6 +20,7 @@ from weir.experiment.results import (
     current_cells,
     finished_cells,
     index_cost,
+    scored_measures,
     search_cost,
 )
 from weir.experiment.stages import RECORD
@@ -116,7 +117,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
     UnknownName for a measure that it lacks.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
-    available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    available = scored_measures(cells)
     quality = measure or (DEFAULT if DEFAULT in available or not available else available[0])
     if quality not in available:
         raise UnknownName("measure in these results", quality, available)
@@ -231,8 +232,6 @@ def _untimed(search: dict[str, Any], cached: bool, measured: bool) -> str:
 def _search_marks(search: dict[str, Any], cached: bool, measured: bool) -> Iterator[str]:
     if not measured:
         yield "rankings of a file are among it, whose time nobody measured"
-    if failed := search.get("untimed"):
-        yield f"single queries were not measured: one failed ({failed})"
     if cached:
         yield "vectors of queries may come from a store; single queries were not measured"
     scores = search.get("scores") or {}
@@ -391,6 +390,8 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     lines += [
         f"measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in results if one.timed)
     ]
+    untimed = dict.fromkeys((one.quality.system, one.untimed) for one in results if one.untimed)
+    lines += [f"{system}: no time of single queries: {reason}" for system, reason in untimed]
     where: dict[tuple[str, str, str], list[str]] = {}  # the datasets of each mark of a system
     for one in results:
         for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):

@@ -32,7 +32,7 @@ from weir.errors import (
     user_level,
 )
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
-from weir.experiment.stage_store import STAGE_STORES, StageCache, Watch, depths_asked, inputs_below, run_file
+from weir.experiment.stage_store import STAGE_STORES, StageCache, depths_asked, inputs_below, run_file
 from weir.experiment.stages import (
     RECORD,
     SCORES,
@@ -55,7 +55,7 @@ from weir.files.leases import clear_lock, locked
 from weir.files.paths import is_address, path_of
 from weir.files.runs import join_run_file
 from weir.files.score_files import write_scores
-from weir.files.text_files import read_toml
+from weir.files.text_files import Watch, read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
 from weir.registry import Registry
@@ -331,11 +331,9 @@ class Cluster(Protocol):
 
     def capacity(self) -> Capacity:
         """Return the current size; raises BadValue if the cluster can make no result or cannot be reached."""
-        ...
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
         """Make the unfinished results of an experiment; raises the WeirError of one that failed."""
-        ...
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")

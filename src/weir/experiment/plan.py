@@ -28,8 +28,9 @@ from weir.datasets.names import named_split
 from weir.errors import BadValue, WeirError
 from weir.experiment.experiment import Capacity, Experiment
 from weir.experiment.results import finished_cells, index_cost, search_cost, unscored_note
-from weir.experiment.stage_store import Watch, silent
+from weir.experiment.stage_store import silent
 from weir.files.atomic import temporary_folder
+from weir.files.text_files import Watch
 from weir.models.hosted import Hosted
 from weir.services.requests import Limits, estimated
 from weir.settings import settings
@@ -171,7 +172,6 @@ FIRST_PROBE_DOCUMENTS = 16
 """Documents of the first probe, and the largest factor by which each next one grows."""
 MAX_PROBE_DOCUMENTS = 20_000
 PROBE_QUERIES = 16
-"""Queries of a probe."""
 ENOUGH_SECONDS = 2.0
 """Difference in seconds between the first and the last probe that suffices to estimate the time for a document."""
 NOISE_SHARE, NOISE_MB = 0.5, 100.0

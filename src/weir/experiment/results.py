@@ -442,6 +442,11 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
     ]
 
 
+def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
+    """Return the names of all measures of results, in order of first occurrence."""
+    return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+
+
 def by_collection(cells: Sequence[ResultCell]) -> list[ResultCell]:
     """Return the results with datasets named as in their records."""
     return _labelled([_called(cell, cell.collection) for cell in cells])
@@ -657,8 +662,11 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
         if next(root.glob(f"*/{SCORES}"), None) is not None:
             above = root.resolve().parent
             raise FormatError(root, "the results of one collection", f"the folder above, {above}")
-        files = f", or run files by their own names, as in {root}/*" * any(
-            one.is_file() for one in root.iterdir()
+        there = next(
+            (one for one in (root / "runs", root) if one.is_dir()), root
+        )  # an import writes runs there
+        files = f", or run files by their own names, as in {there}/*" * any(
+            map(Path.is_file, there.iterdir())
         )
         raise FormatError(root, "no result of weir run", f"a folder that it wrote{files}")
     first: dict[tuple[str, str], str] = {}
@@ -1283,7 +1291,7 @@ def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> lis
 
     measures: those shown, by default all.
     """
-    scored = {row.measure for cell in cells for row in cell.rows}
+    scored = set(scored_measures(cells))
     shown = scored.intersection(measures) or scored
     rows = [row for cell in cells for row in cell.named_rows() if row.measure in shown]
     datasets, of_note = {cell.dataset for cell in cells}, dict[Note, dict[str, None]]()
@@ -1339,7 +1347,7 @@ def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
-    shown = dict.fromkeys(row.measure for cell in cells for row in cell.rows if row.measure in names)
+    shown = [name for name in scored_measures(cells) if name in names]
     having: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         of_dataset.setdefault(cell.dataset, {})[cell.called] = cell.longest

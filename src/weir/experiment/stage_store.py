@@ -35,6 +35,7 @@ from weir.files.atomic import sweep
 from weir.files.integrity import Checksum, checksums_of
 from weir.files.leases import clear_lock, locked
 from weir.files.runs import read_run, read_run_against
+from weir.files.text_files import Watch
 from weir.files.write import write_run
 from weir.registry import Registry, session_only, sessions
 from weir.systems.composite import asked_depth, fields_of, folder_name, indexed, objects_in, rankings
@@ -168,8 +169,6 @@ def _cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, objec
 
 T = TypeVar("T")
 
-Watch = Callable[[str, int, int], None]
-"""Called with (activity, amount done, total); a total of 0 marks a note."""
 INDEXES, VECTORS = "indexes", ".vectors"
 Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings; returns the run, the facts of its record, and the measurement."""
@@ -183,31 +182,24 @@ class StageSharing(Protocol):
 
     def try_out(self) -> None:
         """Write, read and remove an object, to test access to the store."""
-        ...
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
         """Download a stage, and return True; False if the store lacks it or, with a note, has it damaged."""
-        ...
 
     def has(self, stage: Stage, root: Path) -> bool:
         """Return True if the shared store has this stage."""
-        ...
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
         """Upload a valid stage unless the store has it, its record last."""
-        ...
 
     def tell(self, stage: Stage, root: Path) -> None:
         """Upload the record of a stage whose files stay on this machine."""
-        ...
 
     def withdraw(self, stage: Stage, root: Path) -> None:
         """Remove the records of a stage whose files are damaged."""
-        ...
 
     def lease(self, stage: Stage, root: Path, watch: Watch) -> AbstractContextManager[None]:
         """Return a context manager that waits for the exclusive right to make a stage, and holds it."""
-        ...
 
 
 STAGE_STORES = Registry[Callable[[str, Path], StageSharing]]("stage store", group="weir.stage_stores")

@@ -60,9 +60,14 @@ def storing(path: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {path}: {_reason(error, os.name)}") from error
 
 
-def _reason(error: OSError, system: str) -> str:
+def too_long(error: OSError, system: str) -> int:
+    """Return the characters of a path that Windows calls missing because it is too long, 0 for other errors."""
     letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
-    if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER:
+    return letters if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER else 0
+
+
+def _reason(error: OSError, system: str) -> str:
+    if letters := too_long(error, system):
         return (
             f"a path of {letters} characters, and Windows takes {_WINDOWS_FOLDER + 12}; "
             "name a folder with a shorter path, or switch on long paths in Windows"

@@ -432,18 +432,10 @@ class CorpusStore:
     """Number of documents whose text was null, NaN or missing, and is empty here."""
 
 
-def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
-    """Return the documents of a file, read through its store; raises as `open_store`.
-
-    beside: put the store next to the file if possible.
-    """
-    return open_store(part, beside).corpus
-
-
 def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
     """Return the store of a documents file, built if it is missing or the file has changed.
 
-    beside: see `open_corpus`.
+    beside: put the store next to the file if possible.
     read_only: write nothing; without a store, hold the documents in memory.
 
     Warns (StoreWarning) if a damaged or older store is rebuilt. Raises FormatError for a file that is no

@@ -432,7 +432,6 @@ class HubFile:
 class HubRevision:
     """A data set of the Hugging Face hub at a commit, with its files."""
 
-    repository: str
     commit: str
     files: tuple[HubFile, ...]
     configs: tuple[Mapping[str, Any], ...] = ()
@@ -472,7 +471,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
             raise ValueError(commit)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise DownloadError(f"{shown}: {hub_endpoint()} answered with no description of a data set") from None
-    return HubRevision(repository, commit, tuple(one for one in files if one is not None), configs)
+    return HubRevision(commit, tuple(one for one in files if one is not None), configs)
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:

@@ -110,8 +110,6 @@ class Format:
     """True if .gz or .zst may follow."""
     blanks: bool = True
     """True if identifiers may contain white space."""
-    library: str | None = None
-    """Extra library needed to read it."""
     rows: bool = True
     """True for rows, False for one value {query: {document: number}}."""
     head: bytes = field(default=b"", repr=False, compare=False)
@@ -127,8 +125,8 @@ FORMATS = (
     Format("jsonl", (".jsonl", ".ndjson")),
     Format("csv", (".csv",)),
     Format("tsv", (".tsv",)),
-    Format("parquet", (".parquet", ".pq"), packs=False, library="pyarrow"),
-    Format("arrow", (".arrow", ".feather", ".ipc"), packs=False, library="pyarrow"),
+    Format("parquet", (".parquet", ".pq"), packs=False),
+    Format("arrow", (".arrow", ".feather", ".ipc"), packs=False),
     Format("pickle", PICKLE_SUFFIXES, rows=False),
 )
 _CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name == "trec" else None]}

@@ -19,7 +19,7 @@ from threading import Event, Thread
 from typing import IO, Protocol
 
 from weir.errors import WeirError
-from weir.files.atomic import storing
+from weir.files.atomic import storing, too_long
 from weir.settings import settings
 
 RENEWALS = 4
@@ -309,7 +309,8 @@ def _opened(path: Path, flags: int) -> int:
         try:
             return os.open(path, flags, 0o666)
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ESTALE) or not left:
+            gone = error.errno in (errno.ENOENT, errno.ESTALE) and not too_long(error, os.name)
+            if not gone or not left:
                 raise
         time.sleep(VANISHED_SECONDS)  # this machine's cache of the folder may be a second old
     raise AssertionError

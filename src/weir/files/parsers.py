@@ -45,7 +45,6 @@ from weir.settings import IDENTIFIER_BYTES
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 BLOCK_ROWS = 1 << 16
-"""Rows of a table in a block."""
 _PAD_BYTES = 32  # after a block's text: whole words may be read from any position of it
 _SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
 

@@ -137,16 +137,6 @@ def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
     return query, lengths, order
 
 
-def _reordered(rows: ParsedRows, order: Int64) -> ParsedRows:
-    return replace(
-        rows,
-        start=rows.start[order],
-        length=rows.length[order],
-        hashes=rows.hashes[order],
-        score=rows.score[order],
-    )
-
-
 def _repeated_document(where: str, query: str, buf: Bytes, rows: ParsedRows, row: int) -> BadRanking:
     document = take_strings(buf, rows.start[row : row + 1], rows.length[row : row + 1])[0]
     return BadRanking(
@@ -179,7 +169,13 @@ def _read_parts(
                 if len(codes) < len(query):
                     segments = segments.take(np.unique(query, return_index=True)[1])
                     query, lengths, order = _grouped(query, lengths)
-                    rows = _reordered(rows, order)
+                    rows = replace(
+                        rows,
+                        start=rows.start[order],
+                        length=rows.length[order],
+                        hashes=rows.hashes[order],
+                        score=rows.score[order],
+                    )
                 if len(query) == 0:
                     continue
                 cuts = np.append(0, np.cumsum(lengths))

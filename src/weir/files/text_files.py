@@ -34,7 +34,7 @@ from weir.settings import (
 )
 
 Watch: TypeAlias = Callable[[str, int, int], None]
-"""Called with (description, amount done, total amount) during imports; a total of 0 is a note."""
+"""Called with (activity, amount done, total amount); a total of 0 marks a note."""
 
 
 def unwatched(what: str, done: int, total: int) -> None:

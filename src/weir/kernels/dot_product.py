@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Bytes, Float32, Float64, Int32, Int64
 from weir.kernels.inverted.top_k import keep_largest, sort_descending
 from weir.kernels.jit import jit
 from weir.kernels.simd import ROWS, WIDTH, dot32, dot64, float_tile, int8_tile, lowest_bit
 
 # Vectors of documents, packed for tiles: a panel holds WIDTH of them side by side, dimension after dimension.
-
-Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = NDArray[np.uint8]
 
 
 class DocumentBlock(NamedTuple):

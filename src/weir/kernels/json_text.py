@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.kernels.arrays import Bytes, Int64, UInt64
 from weir.kernels.jit import jit
-from weir.kernels.lines import (
-    I64,
-    ONES,
-    U8,
-    U64,
-    Int,
-    RowArrays,
-    dot_at,
-    first_of,
-    hash_bytes,
-    hash_short,
-    number_of,
-)
+from weir.kernels.lines import ONES, Int, RowArrays, dot_at, first_of, hash_bytes, hash_short, number_of
 
 # A compiled reader of {"query": {"document": number}}: from JSON text to rows, and silent about anything unusual.
 #
@@ -29,7 +18,7 @@ _BELOW_32, _QUOTES, _BACKSLASHES = (np.uint64(byte) * ONES for byte in (32, 34, 
 
 
 @jit
-def _skip(buf: U8, at: int) -> Int:
+def _skip(buf: Bytes, at: int) -> Int:
     while buf[at] == 32 or buf[at] == 10 or buf[at] == 13 or buf[at] == 9:
         at += 1
     return at
@@ -45,7 +34,7 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 
 @jit
 def scan_object(
-    buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays
+    buf: Bytes, words: UInt64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
     """Read whole queries of a JSON run, {query: {document: score}}, into `rows`, from `at`, until more than
     `most` rows.
@@ -131,14 +120,14 @@ _ID_8, _TEXT_8, _TITLE_8, _METADATA_8 = (
 
 
 @jit
-def _blanks(buf: U8, at: int) -> int:
+def _blanks(buf: Bytes, at: int) -> int:
     while buf[at] == _SPACE or buf[at] == _TAB or buf[at] == _RETURN:
         at += 1
     return at
 
 
 @jit
-def _hex(buf: U8, at: int) -> int:
+def _hex(buf: Bytes, at: int) -> int:
     value = 0
     for i in range(at, at + 4):
         c = buf[i]
@@ -152,7 +141,7 @@ def _hex(buf: U8, at: int) -> int:
 
 
 @jit
-def _put(out: U8, to: int, character: int) -> int:
+def _put(out: Bytes, to: int, character: int) -> int:
     if character < 0x80:
         out[to] = character
         return to + 1
@@ -164,7 +153,7 @@ def _put(out: U8, to: int, character: int) -> int:
 
 
 @jit
-def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> tuple[int, int]:
+def _string(buf: Bytes, words: UInt64, at: int, out: Bytes, out_words: UInt64, to: int) -> tuple[int, int]:
     while True:
         step = 8
         while step == 8 and at < len(words):
@@ -204,7 +193,7 @@ def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> t
 
 
 @jit
-def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
+def _key(buf: Bytes, words: UInt64, at: int) -> tuple[int, int]:
     if at >= len(words):
         return _OTHER, -1
     word = words[at]
@@ -220,7 +209,7 @@ def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
 
 
 @jit
-def _empty_object(buf: U8, at: int) -> int:
+def _empty_object(buf: Bytes, at: int) -> int:
     if buf[at] != _OPEN:
         return -1
     at = _blanks(buf, at + 1)
@@ -228,7 +217,7 @@ def _empty_object(buf: U8, at: int) -> int:
 
 
 @jit
-def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> tuple[int, int]:
+def _member(buf: Bytes, words: UInt64, at: int, out: Bytes, out_words: UInt64, end: Int64) -> tuple[int, int]:
     at = _blanks(buf, at)
     if buf[at] != _QUOTE:
         return _OTHER, -1
@@ -250,7 +239,9 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
 
 
 @jit
-def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64, end: I64) -> int:
+def read_plain_documents(
+    buf: Bytes, words: UInt64, out: Bytes, out_words: UInt64, ptr: Int64, end: Int64
+) -> int:
     """Write the ids, titles and texts of JSON lines as columns; return the number of documents, -1 for
     unusual lines.
 

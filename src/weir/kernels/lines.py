@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from weir.kernels.arrays import Bytes, Float64, Int32, Int64, UInt64
 from weir.kernels.jit import jit
 
 # Fields of a line, read as eight-byte words: where they end, their hashes, the numbers they hold.
@@ -15,10 +15,6 @@ from weir.kernels.jit import jit
 # `weir.files.text_files.LineBuffer`). The slow references are `weir.core.strings`, `weir.files.parsers` and the
 # tests.
 
-U8: TypeAlias = NDArray[np.uint8]
-U64: TypeAlias = NDArray[np.uint64]
-I64: TypeAlias = NDArray[np.int64]
-F64: TypeAlias = NDArray[np.float64]
 Int: TypeAlias = Any  # numba takes a signed with an unsigned integer to be a float: int64 is spelled out
 
 # The same constants as weir.core.strings; a test holds the two equal.
@@ -44,15 +40,15 @@ _0, _7, _8, _14, _32, _43, _61, _255 = (np.uint64(n) for n in (0, 7, 8, 14, 32, 
 class RowArrays(NamedTuple):
     """Rows read from lines; each array has room for one entry a line."""
 
-    start: I64
+    start: Int64
     """Offset of each row's document identifier, with `length` and `hashes`."""
-    length: I64
-    hashes: U64
-    score: F64
+    length: Int64
+    hashes: UInt64
+    score: Float64
     """NaN if left to the general parser."""
-    segment: I64
+    segment: Int64
     """int64[n, 3]: first row of each range of rows of one query, offset and length of the query identifier."""
-    slow: I64
+    slow: Int64
     """int64[n, 3]: row, offset and length of each score left to the general parser."""
 
 
@@ -95,7 +91,7 @@ def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: 
 
 
 @jit
-def equal_bytes(buf: U8, a: int, b: int, size: int) -> bool:
+def equal_bytes(buf: Bytes, a: int, b: int, size: int) -> bool:
     """Return True if `size` bytes from positions a and b are equal."""
     k = 0
     while k < size and buf[a + k] == buf[b + k]:
@@ -110,7 +106,7 @@ def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @jit
-def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
+def hash_bytes(words: UInt64, start: int, length: int) -> np.uint64:
     """Return a 64-bit hash of bytes, equal to that of `weir.core.strings.hash_strings`."""
     state, at, stop = _SEED, start, start + length
     while at + 8 <= stop:
@@ -133,7 +129,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 
 @jit
-def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
+def hash_texts(words: UInt64, start: Int64, length: Int64, hashes: UInt64) -> None:
     """Write a 64-bit hash of each text to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
@@ -263,7 +259,7 @@ TREC = LineShape(0, 7, 0, 2, 4)
 
 
 @jit
-def _columns(buf: U8, at: int, edge: I64) -> int:
+def _columns(buf: Bytes, at: int, edge: Int64) -> int:
     columns, first = 0, True
     while buf[at] != 10:
         space = buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13)
@@ -282,7 +278,7 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 
 @jit
-def _is_row(buf: U8, columns: int, edge: I64) -> bool:
+def _is_row(buf: Bytes, columns: int, edge: Int64) -> bool:
     if columns == 6 or columns < 5:
         return columns == 6
     if columns > 6 and buf[edge[12]] == 35:
@@ -307,7 +303,7 @@ def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
 
 @jit
 def scan_lines(
-    buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64
+    buf: Bytes, words: UInt64, stop: int, shape: LineShape, rows: RowArrays, edge: Int64
 ) -> tuple[int, int, int, int, int, bool]:
     """Write the lines of buf[:stop], which ends in a line feed, to `rows`; empty lines are skipped.
 
@@ -422,7 +418,6 @@ def scan_lines(
 #
 # Identifiers are compared as the bytes of the block they stand in; the slow reference is `weir.files.parsers`.
 
-I32 = NDArray[np.int32]
 
 _29 = np.uint64(29)
 
@@ -430,17 +425,17 @@ _29 = np.uint64(29)
 class IdTable(NamedTuple):
     """A hash table of identifiers; without slots every look-up fails."""
 
-    slots: I32
+    slots: Int32
     """int32, open addressing; see build_slots."""
-    keys: U64
+    keys: UInt64
     """uint64[n]: hash of each identifier."""
-    data: U8
+    data: Bytes
     """Identifier i is data[ptr[i]:ptr[i + 1]]."""
-    ptr: I64
+    ptr: Int64
 
 
 @jit
-def build_slots(hashes: U64, slots: I32) -> None:
+def build_slots(hashes: UInt64, slots: Int32) -> None:
     """Write the positions of hashes into a hash table.
 
     slots: all -1; a power of two, at least twice as many as hashes.
@@ -455,7 +450,14 @@ def build_slots(hashes: U64, slots: I32) -> None:
 
 @jit
 def _find(
-    buf: U8, start: int, length: int, hashed: np.uint64, slots: I32, keys: U64, data: U8, ptr: I64
+    buf: Bytes,
+    start: int,
+    length: int,
+    hashed: np.uint64,
+    slots: Int32,
+    keys: UInt64,
+    data: Bytes,
+    ptr: Int64,
 ) -> Int:
     mask = len(slots) - 1
     at = np.int64(hashed >> _29) & mask
@@ -472,7 +474,7 @@ def _find(
 
 
 @jit
-def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
+def _larger(buf: Bytes, a: int, a_length: int, b: int, b_length: int) -> bool:
     k = 0
     while k < a_length and k < b_length and buf[a + k] == buf[b + k]:
         k += 1
@@ -482,7 +484,7 @@ def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
 
 
 @jit
-def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) -> None:
+def _sort(buf: Bytes, start: Int64, length: Int64, score: Float64, order: Int64, spare: Int64) -> None:
     n, moves = len(order), 0
     for i in range(1, n):
         row, j = order[i], i
@@ -526,7 +528,9 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 
 @jit
-def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, scratch: I32) -> int:
+def _duplicate(
+    buf: Bytes, start: Int64, length: Int64, hashes: UInt64, a: int, b: int, scratch: Int32
+) -> int:
     scratch[:] = -1
     mask = len(scratch) - 1
     for row in range(a, b):
@@ -546,8 +550,8 @@ def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, sc
 
 @jit
 def order_rows(
-    buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, scratch: I32, spare: I64,
-    order: I64, doc: I32,
+    buf: Bytes, start: Int64, length: Int64, hashes: UInt64, score: Float64, cuts: Int64, table: IdTable,
+    scratch: Int32, spare: Int64, order: Int64, doc: Int32,
 ) -> int:  # fmt: skip
     """Rank the rows of each query and look up their documents; return the first row that repeats a document,
     or -1.

@@ -8,13 +8,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Int32, Int64, UInt64
 from weir.kernels.inverted.top_k import sort_descending
 from weir.kernels.jit import jit
 
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
 UInt32: TypeAlias = NDArray[np.uint32]
-UInt64: TypeAlias = NDArray[np.uint64]
 
 # The finaliser of MurmurHash3 (public domain): every bit of a number changes half of the bits of its hash.
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)

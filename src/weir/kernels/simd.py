@@ -6,13 +6,13 @@ Addresses are integers, as in `array.ctypes.data`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from weir.errors import require
 
 ir = require("llvmlite.ir", extra="run")
 numba = require("numba", extra="run")
-intrinsic = require("numba.extending", extra="run").intrinsic
 
 
 def features() -> set[str]:
@@ -44,6 +44,26 @@ V16F, V16I, V8F, V8D = (
 INT = numba.types.int64
 Value = Any
 Body = Callable[[Value, Value, list[Value]], list[Value]]
+
+
+def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
+    """Return a decorator that makes an instruction for kernels of a function, which adds code to a builder.
+
+    returned: numba's type of the result; the arguments are int64.
+    """
+
+    def decorated(emit: Callable[..., Value]) -> Any:  # noqa: ANN401 - an object of numba
+        names = list(signature(emit).parameters)[1:]
+
+        def typed(context: Value, *arguments: Value) -> Value:
+            return returned(*[INT] * len(names)), lambda _, b, __, values: emit(b, *values)
+
+        typed.__name__ = emit.__name__
+        parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("context", *names)]
+        typed.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # numba reads it
+        return require("numba.extending", extra="run").intrinsic(typed)
+
+    return decorated
 
 
 def _at(b: Value, address: Value, offset: Value | int, kind: Value) -> Value:
@@ -174,8 +194,10 @@ def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
     return hits
 
 
-@intrinsic
-def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+@intrinsic(INT)
+def int8_tile(
+    b: Value, panel: Value, query: Value, groups: Value, stride: Value, row: Value, lane: Value, masks: Value
+) -> Value:
     """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of 8-bit products.
 
     Score: (start + products) * unit * worth + added.
@@ -186,15 +208,15 @@ def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type:
     lane: float32[2, WIDTH], worth and added.
     masks: int64[ROWS], receives the lanes of each row as bits.
     """
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _tile(b, arguments, eight=True) if BYTE_PRODUCTS else I64(0)  # elsewhere never called
-
-    return INT(*[INT] * 7), generate
+    if not BYTE_PRODUCTS:
+        return I64(0)  # never called
+    return _tile(b, [panel, query, groups, stride, row, lane, masks], eight=True)
 
 
-@intrinsic
-def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+@intrinsic(INT)
+def float_tile(
+    b: Value, panel: Value, query: Value, groups: Value, stride: Value, row: Value, lane: Value, masks: Value
+) -> Value:
     """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of float products.
 
     Score: products * unit * worth + added.
@@ -205,11 +227,7 @@ def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type
     lane: float32[2, WIDTH], worth and added.
     masks: int64[ROWS], receives the lanes of each row as bits.
     """
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _tile(b, arguments, eight=False)
-
-    return INT(*[INT] * 7), generate
+    return _tile(b, [panel, query, groups, stride, row, lane, masks], eight=False)
 
 
 def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
@@ -255,36 +273,24 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
     return _loop(b, b.sub(count, done), [number(0.0)], rest)[0], total
 
 
-@intrinsic
-def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+@intrinsic(numba.types.float64)
+def dot64(b: Value, left: Value, right: Value, count: Value) -> Value:
     """Return the dot product of two float32 vectors in double, with the same bits on every machine.
 
     left, right: addresses.
     """
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        tail, total = _dot(b, arguments, double=True)
-        return b.fadd(total, tail)
-
-    return numba.types.float64(INT, INT, INT), generate
+    tail, total = _dot(b, [left, right, count], double=True)
+    return b.fadd(total, tail)
 
 
-@intrinsic
-def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+@intrinsic(numba.types.float32)
+def dot32(b: Value, left: Value, right: Value, count: Value) -> Value:
     """Return the dot product of two float32 vectors at two addresses, in float."""
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        tail, total = _dot(b, arguments, double=False)
-        return b.fadd(total, tail)
-
-    return numba.types.float32(INT, INT, INT), generate
+    tail, total = _dot(b, [left, right, count], double=False)
+    return b.fadd(total, tail)
 
 
-@intrinsic
-def lowest_bit(context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+@intrinsic(INT)
+def lowest_bit(b: Value, value: Value) -> Value:
     """Return the position of an integer's lowest set bit, from 0; undefined for 0."""
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _call(b, "llvm.cttz.i64", I64, [arguments[0], ir.IntType(1)(1)])
-
-    return INT(INT), generate
+    return _call(b, "llvm.cttz.i64", I64, [value, ir.IntType(1)(1)])

@@ -3,16 +3,12 @@ the rest."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Float32, Int64
 from weir.kernels.jit import jit
 from weir.kernels.simd import ROWS, WIDTH, dot32, int8_tile, lowest_bit
-
-Float32: TypeAlias = NDArray[np.float32]
-Int64: TypeAlias = NDArray[np.int64]
 
 
 @jit

@@ -7,11 +7,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Bytes, Int32, Int64
 from weir.kernels.jit import jit
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8

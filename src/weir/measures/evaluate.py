@@ -92,11 +92,6 @@ class Conventions:
         """The rule by which runs order ties: "trec" or "trec9"."""
         return "trec9" if self.ties == "trec9" else "trec"
 
-    @property
-    def over_orders(self) -> bool:
-        """True if scores cover all orders of ties."""
-        return self.ties in ("expected", "bounds")
-
     def sentences(self) -> list[str]:
         """Return a sentence on each convention that differs from its default."""
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]

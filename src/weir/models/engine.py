@@ -39,7 +39,6 @@ class EngineBuilder(Protocol):
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device."""
-        ...
 
 
 ENGINE_BUILDERS = Registry[EngineBuilder]("engine")
@@ -51,25 +50,20 @@ class Engine(Protocol):
     @property
     def padded(self) -> bool:
         """True if the cost of a batch is its number of texts times its longest text."""
-        ...
 
     @property
     def batch_independent(self) -> bool:
         """True if a text's output has the same bits in any batch."""
-        ...
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
         """Return the head's output on the device, a row for each text, or for each token with a TokenHead."""
-        ...
 
     def array(self, parts: Sequence[Any]) -> Float32:
         """Return the rows of several batches as one float32 array in host memory."""
-        ...
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
         """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n],
         float32[n]."""
-        ...
 
 
 @dataclass(frozen=True)

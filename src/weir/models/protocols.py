@@ -11,7 +11,6 @@ class TextsEncoder(Protocol):
 
     def encode(self, texts: list[str]) -> object:
         """Return an array of vectors [n, d]."""
-        ...
 
 
 @runtime_checkable
@@ -20,11 +19,9 @@ class QueryDocumentEncoder(Protocol):
 
     def encode_query(self, texts: list[str]) -> object:
         """Return the vectors of queries, an array [queries, d]."""
-        ...
 
     def encode_document(self, texts: list[str]) -> object:
         """Return the vectors of documents, an array [documents, d]."""
-        ...
 
 
 @runtime_checkable
@@ -33,11 +30,9 @@ class BeirEncoder(Protocol):
 
     def encode_queries(self, queries: list[str]) -> object:
         """Return the vectors of queries, an array [queries, d]."""
-        ...
 
     def encode_corpus(self, corpus: list[dict[str, str]]) -> object:
         """Return the vectors of documents, an array [n, d]; each document is a dict with title and text."""
-        ...
 
 
 @runtime_checkable
@@ -47,7 +42,6 @@ class DeclaredSimilarity(Protocol):
     @property
     def similarity_fn_name(self) -> str | None:
         """The similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
-        ...
 
 
 ENCODER_PAIRS = {

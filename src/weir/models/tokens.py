@@ -159,6 +159,20 @@ VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
 """Files of which transformers needs one for a tokenizer; without any it would make an empty one."""
 
 
+def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of transformers
+    """Return the tokenizer that a checkpoint declares to transformers; raises StoreError for unreadable files."""
+    transformers = require("transformers", extra="torch")
+    try:
+        # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
+        with quiet(transformers):
+            return transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
+    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
+
+
 def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
     """Return a checkpoint's tokenizer, from `tokenizer.json` or else its vocabulary.
 
@@ -175,20 +189,10 @@ def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelToken
             raise StoreError(
                 f"{folder}: no tokenizer there; expected tokenizer.json, or a file of its vocabulary"
             )
-        transformers = require("transformers", extra="torch")
         if any(folder.glob("*.model")):
             for name in ("sentencepiece", "google.protobuf"):
                 require(name, extra="torch")
-        try:
-            # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
-            with quiet(transformers):
-                slow = transformers.AutoTokenizer.from_pretrained(
-                    str(folder), local_files_only=True, trust_remote_code=False
-                )
-        except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
-            reason = " ".join(str(error).split())[:200]
-            raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
-        inner = getattr(slow, "backend_tokenizer", None)
+        inner = getattr(declared_tokenizer(folder), "backend_tokenizer", None)
         if inner is None:
             raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
         inner = type(inner).from_str(inner.to_str())

@@ -297,11 +297,9 @@ class Worker(Protocol):
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Yield an outcome for each request as it arrives, in any order."""
-        ...
 
     def close(self) -> None:
         """Close the connection at once, from any thread; requests that are being answered then fail."""
-        ...
 
 
 @dataclass(eq=False)
@@ -332,7 +330,6 @@ class KeptAnswers(Protocol):
 
     def add(self, key: AnswerKey, value: object) -> None:
         """Store an answer; it is on the disk when this returns."""
-        ...
 
 
 @dataclass(frozen=True)

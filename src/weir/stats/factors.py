@@ -153,7 +153,6 @@ class FactorStudy:
     """Queries dropped because a system has no value."""
     factors: tuple[Factor, ...]
     systems: int
-    """Number of systems."""
     effects: tuple[FactorEffect, ...]
     sources: tuple[VarianceSource, ...]
     method: ComparisonMethod

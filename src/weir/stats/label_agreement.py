@@ -33,8 +33,6 @@ class LabelPairs:
     query: Int32
     """int32[pairs]: numbers in the model's queries."""
     rank: Int64
-    row: Int64
-    """int64[pairs]: rows of the model's judgments."""
     model: Float64
     """float64[pairs]: the model's grades."""
     human: Float64
@@ -77,7 +75,7 @@ def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list
     for row, rank in returned:
         query = query_of_row[row]
         by_model = model.grade[row].astype(np.float64)
-        pairs.append(LabelPairs(query, rank, row, by_model, grade[row], drawn[query]))
+        pairs.append(LabelPairs(query, rank, by_model, grade[row], drawn[query]))
     return pairs
 
 

@@ -95,7 +95,6 @@ class Unjudged:
 class ScoreBounds:
     """Bounds of a measure for each judged query, float64[queries] each."""
 
-    measure: str
     low: Float64
     """Minimum over all possible judgments of the unjudged documents, grades 0 to the highest; `high` is the maximum."""
     score: Float64
@@ -125,7 +124,7 @@ def score_bounds(
         zero = np.zeros(len(score)), np.zeros(len(unjudged.rank))
         own = discounted(top, unjudged, measure)
         low, high = -most_above(zero, own, unjudged, measure), most_above(own, zero, unjudged, measure)
-        bounds_of[name] = ScoreBounds(str(measure), np.minimum(low, score), score, np.maximum(high, score))
+        bounds_of[name] = ScoreBounds(np.minimum(low, score), score, np.maximum(high, score))
     return bounds_of
 
 
@@ -159,7 +158,7 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
     for count in range(1, int(per_query.max(initial=0)) + 1):
         high = np.maximum(high, query_values(returned & (nth < count)))
         low = np.minimum(low, query_values(~returned | (behind < count)))
-    return ScoreBounds(str(measure), low, score, high)
+    return ScoreBounds(low, score, high)
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:

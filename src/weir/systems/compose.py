@@ -83,7 +83,6 @@ class SearchObject(Protocol):
 
     def search(self, queries: dict[str, str], k: int) -> object:
         """Return rankings for {query id: text}, in any form of a SearchFunction's."""
-        ...
 
 
 @runtime_checkable
@@ -92,7 +91,6 @@ class IndexObject(Protocol):
 
     def index(self, documents: dict[str, str]) -> object:
         """Index {document id: title and text}; returns the searching object, or None for itself."""
-        ...
 
 
 @runtime_checkable
@@ -101,7 +99,6 @@ class BeirSearch(Protocol):
 
     def search(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  BEIR's own differ in what follows
         """Return rankings {query id: {document id: score}} of at most `top_k` documents."""
-        ...
 
 
 @runtime_checkable
@@ -110,7 +107,6 @@ class BeirRetrieval(Protocol):
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
         """Return rankings {query id: {document id: score}}."""
-        ...
 
 
 BEIR_SIMILARITY = "cos_sim"
@@ -141,7 +137,6 @@ class PairPredictor(Protocol):
 
     def predict(self, pairs: list[tuple[str, str]]) -> object:
         """Return a score for each (query text, document text)."""
-        ...
 
 
 @searches_once_indexed

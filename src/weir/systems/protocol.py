@@ -134,11 +134,9 @@ class Searcher(Protocol):
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, fewer if fewer match; raises BadValue for k below 1."""
-        ...
 
     def costs(self) -> Costs:
         """Return the bytes and requests that the searcher has cost so far."""
-        ...
 
 
 @runtime_checkable
@@ -162,7 +160,6 @@ class NestedSearcher(Protocol):
 
     def nested(self, queries: Queries, k: int) -> bool:
         """Return True if the first k of k + 1 results equal the k results, at no extra cost."""
-        ...
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
@@ -176,7 +173,6 @@ class Exported(Protocol):
 
     def export(self, folder: Path) -> bool:
         """Write the vectors in the form that `Context.vectors` reads; return False if there are none."""
-        ...
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -189,11 +185,9 @@ class Encoding(Protocol):
 
     def encoding_blocks(self, documents: int) -> int:
         """Return the number of blocks in which documents are encoded; 1 allows a single process only."""
-        ...
 
     def share_encoder(self) -> ShareEncoder:
         """Load the model and return a function that encodes one share of the documents into a folder."""
-        ...
 
 
 @runtime_checkable
@@ -207,17 +201,14 @@ class Retriever(Protocol):
         times. Downloads, loads and measures nothing. An "engine" that is not installed is None. Raises
         DownloadError if a checkpoint is missing.
         """
-        ...
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Index a corpus in memory, or into the context's folder, which appears once complete, and return
         the searcher."""
-        ...
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
         """Return the searcher of this corpus from the context's folder; raises StoreError for a damaged
         index."""
-        ...
 
 
 class Shelf(Protocol):
@@ -225,11 +216,9 @@ class Shelf(Protocol):
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Return the part's searcher, opened if its index is complete, else built."""
-        ...
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """Return a searcher of the part, which may read stored rankings."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -251,7 +240,6 @@ class Composite(Protocol):
 
     def components(self) -> tuple[Component, ...]:
         """Return the systems within this one; () if none needs an index."""
-        ...
 
 
 def no_parts(system: object) -> tuple[Component, ...]:
@@ -265,7 +253,6 @@ class Titled(Protocol):
 
     def title(self) -> tuple[str, str]:
         """Return (the file as the system's name gives it, the title in that file or "")."""
-        ...
 
 
 @runtime_checkable
@@ -275,7 +262,6 @@ class Remote(Protocol):
     @property
     def service(self) -> str:
         """Words that name the server or program in messages, such as "the file x.run"."""
-        ...
 
 
 @runtime_checkable
@@ -284,7 +270,6 @@ class DocumentKeeper(Protocol):
 
     def keeps_documents(self) -> bool:
         """Return True if it reads none of the collection's documents, so that any identifiers are valid."""
-        ...
 
 
 @runtime_checkable
@@ -293,7 +278,6 @@ class Indexed(Protocol):
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide the index."""
-        ...
 
 
 @runtime_checkable
@@ -302,7 +286,6 @@ class Fetched(Protocol):
 
     def fetch(self) -> None:
         """Download everything that `describe` needs; raises DownloadError."""
-        ...
 
 
 @runtime_checkable
@@ -311,7 +294,6 @@ class Installed(Protocol):
 
     def uninstall(self) -> list[str]:
         """Remove everything that Weir created on the server; return its names."""
-        ...
 
 
 @runtime_checkable
@@ -320,7 +302,6 @@ class CollectionAware(Protocol):
 
     def adapted_to(self, collection: str, instruction: str) -> object:
         """Return the system or re-ranker set up for a collection and its instruction, "" for none."""
-        ...
 
 
 @runtime_checkable
@@ -329,7 +310,6 @@ class FieldReader(Protocol):
 
     def fields_read(self) -> tuple[str, ...]:
         """Return the views or fields that are read; their contents then identify stored results too."""
-        ...
 
 
 @runtime_checkable
@@ -339,7 +319,6 @@ class ApproximateSearcher(Protocol):
     def loss(self, queries: Queries, k: int) -> Loss:
         """Return the share of the exact k best documents that is missed; raises BadValue for an exact
         search."""
-        ...
 
 
 @runtime_checkable
@@ -352,11 +331,9 @@ class CandidateSource(Protocol):
 
         documents: number in the collection.
         """
-        ...
 
     def is_drawn(self) -> bool:
         """Return True if the order of candidates is random, so that it is no ranking."""
-        ...
 
 
 @runtime_checkable
@@ -366,7 +343,6 @@ class Compiled(Protocol):
     def kernels(self, documents: int) -> tuple[str, ...]:
         """Return the names of the groups of compiled kernels (`kernel_kinds`) that a search of so many
         documents calls."""
-        ...
 
 
 @runtime_checkable
@@ -376,11 +352,9 @@ class Scorer(Protocol):
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return each candidate's score, float64[candidates], in the order of candidates.doc, numbered as
         in the corpus."""
-        ...
 
     def costs(self) -> Costs:
         """Return the bytes and requests that scoring has cost so far."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,7 +375,6 @@ class TermScored(Protocol):
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
         """Return the score that each term of a query adds to each of its candidates; `queries` holds one
         query."""
-        ...
 
 
 @runtime_checkable
@@ -410,7 +383,6 @@ class IndexFree(Protocol):
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
         """Return a scorer; None if these settings need an index."""
-        ...
 
 
 @runtime_checkable
@@ -420,16 +392,13 @@ class Reranker(Protocol):
     @property
     def depth(self) -> int | None:
         """Number of documents scored; None for the first DEPTH of a search, or all given candidates."""
-        ...
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the scores, as JSON, to identify stored results; downloads and
         loads nothing."""
-        ...
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
         """Return a scorer of a corpus's documents; indexes that it needs come from the context's shelf."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -438,8 +407,6 @@ class PromptPlan:
 
     prompts: int
     """For all queries."""
-    most: int
-    """Prompts for one query."""
     tokens: int
     """Tokens, with documents of mean length and the longest answers allowed."""
     answer_tokens: int
@@ -455,27 +422,22 @@ class Prompting(Reranker, Protocol):
     @property
     def service(self) -> str:
         """Name of the language model in messages."""
-        ...
 
     @property
     def local(self) -> bool:
         """True if the model runs on this machine, at no price."""
-        ...
 
     def for_collection(self, dataset: Dataset) -> Prompting:
         """Return the re-ranker set up for a collection, with its objective if one is known."""
-        ...
 
     def asked(self) -> dict[str, object]:
         """Return everything that decides its prompts; equal values share stored answers."""
-        ...
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
         """Return upper bounds of prompts and tokens.
 
         depths: int64[queries], documents to re-rank.
         """
-        ...
 
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
@@ -484,7 +446,6 @@ class Prompting(Reranker, Protocol):
 
         candidates: documents to re-rank for each query.
         """
-        ...
 
 
 def check_depth(name: str, depth: object) -> None:

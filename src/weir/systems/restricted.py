@@ -38,7 +38,6 @@ class RestrictedSearcher(Protocol):
 
     def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """Return the k best permitted documents of each query."""
-        ...
 
 
 def unrestricted(queries: Queries) -> Queries:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Float32, Int32, Int64
 from weir.kernels.jit import jit
-
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
 
 RANKS = (10, 100, 1000)
 """Ranks with stored impacts: the k-th largest impact of a term bounds the k-th best score from below."""

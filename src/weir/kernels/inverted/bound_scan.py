@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.kernels.arrays import Bytes, Float32, Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
-from weir.kernels.inverted.query_plan import (
-    Float32,
-    Float64,
-    Int32,
-    Int64,
-    Postings,
-    QueryTerms,
-    SparseQueries,
-    first_at,
-    plan,
-)
+from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries, first_at, plan
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
-
-Bytes: TypeAlias = NDArray[np.uint8]
 
 _LEAST_BOUND, _LARGEST_BOUND = (
     1e-25,

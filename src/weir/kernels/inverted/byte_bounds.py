@@ -6,14 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from weir.kernels.arrays import Bytes, Float32, Int32, Int64
 from weir.kernels.jit import jit
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
 
 WINDOW = 14
 """Documents of a window, as a power of two: sums stay in the cache and column reads are long."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.kernels.inverted.query_plan import Float32, Float64, Int64, Postings, SparseQueries
+from weir.kernels.arrays import Float32, Float64, Int64
+from weir.kernels.inverted.query_plan import Postings, SparseQueries
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 

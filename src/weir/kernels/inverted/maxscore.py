@@ -6,19 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weir.kernels.arrays import Float32, Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
-from weir.kernels.inverted.query_plan import (
-    Float32,
-    Float64,
-    Int32,
-    Int64,
-    Postings,
-    QueryTerms,
-    SparseQueries,
-    enter_window,
-    first_at,
-    plan,
-)
+from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries, enter_window, first_at, plan
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 

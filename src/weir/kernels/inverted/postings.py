@@ -18,12 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.kernels.arrays import Float32, Float64, Int32, Int64
 from weir.kernels.jit import jit
 
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
 
 Pairs: TypeAlias = tuple[Int64, Int32, Counts]
@@ -303,18 +300,13 @@ def _invert(
 
 
 def invert(
-    pairs: Pairs,
-    order: Int32,
-    weights: tuple[Float32, Float32],
-    formula: int = LUCENE,
-    out: tuple[Int32, Float32] | None = None,
+    pairs: Pairs, order: Int32, weights: tuple[Float32, Float32], formula: int = LUCENE
 ) -> tuple[Int64, Int32, Float32]:
     """Return postings with impacts, (ptr int64[V+1], doc int32[P], impact float32[P]), from documents' terms.
 
     pairs: in corpus order, as `ForwardBuilder.finish` returns them.
     order: int32[N], document of each internal number.
     weights: weight and norm of `TermWeights`.
-    out: arrays to write to, such as memory-mapped ones.
 
     Raises BadValue for inconsistent sizes or an unknown formula.
     """
@@ -325,7 +317,7 @@ def invert(
         raise BadValue("invert: order and norm are per document, fterm and ftf per pair")
     ptr = np.zeros(len(weight) + 1, np.int64)
     np.cumsum(document_frequencies(fterm, len(weight)), out=ptr[1:])
-    doc, impact = out if out is not None else (np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32))
+    doc, impact = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     _invert(TermPairs(*pairs), order, TermWeights(*weights, formula), ptr[:-1].copy(), doc, impact)
     return ptr, doc, impact
 

@@ -3,19 +3,14 @@ documents."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from weir.kernels.arrays import Float32, Float64, Int32, Int64
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.top_k import LOW, Selection, sort_descending
 from weir.kernels.jit import jit
-
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
 
 
 class Postings(NamedTuple):
@@ -52,7 +47,6 @@ class QueryTerms(NamedTuple):
     number: Int64
     column: Int64
     weight: Float64
-    """Weight of the term in the query."""
     bound: Float64
     """Largest contribution to a score."""
     merged_weight: Float64

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.kernels.arrays import Float32, Int32, Int64
 from weir.kernels.inverted.block_bounds import RANKS, BlockBounds
 from weir.kernels.inverted.bound_scan import BoundSums, search_by_bounds
 from weir.kernels.inverted.byte_bounds import WINDOW, ByteBounds
@@ -29,9 +30,6 @@ from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
 from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
 
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
 Scratch: TypeAlias = tuple[Any, ...]
 
 _SLACK_KEYS = 64

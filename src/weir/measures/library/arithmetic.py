@@ -13,26 +13,6 @@ from weir.core.judged import Judged
 from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = [
-    "GAINS",
-    "SCALE",
-    "TABLE",
-    "best_grades",
-    "found_gains",
-    "gain_of",
-    "gain_table",
-    "hit_counts",
-    "ideal_gains",
-    "place_in_query",
-    "powers",
-    "product_before",
-    "ratio",
-    "refuse_beyond",
-    "returned_counts",
-    "sum_until",
-    "sum_within",
-]
-
 _STEEPEST = 500  # a sum of gains 2**grade stays far inside the range of a double
 _LARGEST = 1e9  # of a gain
 

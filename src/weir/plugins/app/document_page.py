@@ -68,7 +68,6 @@ class Place:
     answers: tuple[ModelAnswer, ...] = ()
     """A language model's answers about the document."""
     answered: int = 0
-    """Number of all answers."""
     reason: str = ""
     """Why no parts are shown."""
 

@@ -30,6 +30,7 @@ from weir.experiment.results import (
     largest_k,
     rankings_file,
     recorded_place,
+    scored_measures,
     system_titles,
 )
 from weir.experiment.stage_store import INDEXES, index_stage
@@ -96,7 +97,7 @@ class Results:
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """Names of all measures, in the order of the experiment."""
-        return tuple(dict.fromkeys(row.measure for cell in self.cells for row in cell.rows))
+        return scored_measures(self.cells)
 
     def of(self, collection: str) -> tuple[ResultCell, ...]:
         """Return the results of a dataset; raises UnknownName."""

@@ -21,7 +21,7 @@ from weir.core.tables import excerpt
 from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
 from weir.experiment.experiment import DEPTH
-from weir.experiment.results import ResultCell
+from weir.experiment.results import ResultCell, scored_measures
 from weir.files.layouts import left_out
 from weir.measures import parse_measure
 from weir.measures.measure import direction
@@ -307,7 +307,7 @@ class Listed:
         """Return the list with a URL's filters and order; raises UnknownName."""
         collection = visit.names["collection"]
         cells = results.of(collection)
-        measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
+        measure = measure_of(visit, scored_measures(cells))
         chosen = cells_of(visit, results, cells, measure)[:2]
         key = measure, tuple(map(scored_by, chosen))
         compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
@@ -355,7 +355,7 @@ class Listed:
             comparison = results.comparison(self.collection, self.measure)
         first, second = compared.cells[0].label, compared.cells[-1].label
         of_all = comparison[0] if comparison is not None else None
-        measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+        measures = scored_measures(cells)
         shown = np.array(rows, np.int64)
         dataset = results.dataset(self.collection)
         texts = query_texts(dataset, compared.queries.take(shown))

@@ -12,7 +12,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.datasets.load import Dataset
 from weir.errors import UnknownName, WeirError
-from weir.experiment.results import ResultCell
+from weir.experiment.results import ResultCell, scored_measures
 from weir.measures.evaluate import score_run
 from weir.plugins.app.answers import (
     Column,
@@ -115,7 +115,7 @@ def query(visit: Visit) -> Query:
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names["query"]
     cells = results.of(collection)
-    measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    measures = scored_measures(cells)
     measure = measure_of(visit, measures)
     chosen = cells_of(visit, results, cells, measure)
     dataset, text = results.dataset(collection), ""

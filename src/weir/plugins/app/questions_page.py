@@ -14,6 +14,7 @@ from weir.api.result_set import KINDS, ResultSet
 from weir.core.scores import Note
 from weir.core.strings import Ids
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.experiment.results import scored_measures
 from weir.plugins.app.choices import System, cells_of, measure_of, systems_text
 from weir.plugins.app.folder import scored_by
 from weir.plugins.app.marking import tables_html
@@ -124,7 +125,7 @@ def questions(visit: Visit) -> Answered:
     if name and name not in named:
         raise UnknownName("question", name, named)
     question = named.get(name)
-    measures = tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+    measures = scored_measures(cells)
     measure = measure_of(visit, measures)
     compared = tuple(cells_of(visit, results, cells, measure)[:2])
     labels = [results.numbers.label(cell.label) for cell in compared]

@@ -296,15 +296,8 @@ def _twin(request: Request) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A page function's answer that says why there is no page."""
-
-    error: str
-
-
 def _refusal(looks: jinja2.Environment, request: Request, status: int, text: str) -> Response:
-    return _rendered(looks, request, "refusal.html", Refusal(text), status)
+    return _rendered(looks, request, "refusal.html", {"error": text}, status)
 
 
 def _templates(place: str) -> jinja2.Environment:

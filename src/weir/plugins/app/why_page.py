@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from weir.errors import BadValue
+from weir.experiment.results import scored_measures
 from weir.experiment.why import Why, explain_cells, why_tables
 from weir.plugins.app.choices import System, cells_of, measure_of
 from weir.plugins.app.folder import scored_by
@@ -34,7 +35,7 @@ def why(visit: Visit) -> WhyTwo:
     results = visit.folder.results()
     collection = visit.names["collection"]
     cells = results.of(collection)
-    measure = measure_of(visit, tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows)))
+    measure = measure_of(visit, scored_measures(cells))
     chosen = cells_of(visit, results, cells, measure)[:2]
     if len(chosen) < 2:
         raise BadValue(f"{collection} has one system; two are compared")

@@ -40,15 +40,12 @@ class SparseTextEncoder(Protocol):
 
     def encode_query(self, texts: list[str]) -> object:
         """Return term weights of the queries as a sparse tensor [queries, terms]."""
-        ...
 
     def encode_document(self, texts: list[str]) -> object:
         """Return term weights of the documents as a sparse tensor [documents, terms]."""
-        ...
 
     def sparsity(self, embeddings: object) -> dict[str, float]:
         """Return statistics of term weights, such as the mean number of weighted terms of a text."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from weir.settings import settings
 
 if TYPE_CHECKING:  # and where they are used: the actor with the ledger is a process that needs none of them
     from weir.experiment.experiment import Capacity, Cell, Experiment
-    from weir.experiment.stage_store import Watch
+    from weir.files.text_files import Watch
     from weir.systems.protocol import Encoding, Retriever, ShareEncoder
 
 RETRIES = 3
@@ -150,7 +150,6 @@ class EncodingShare:
     """A share of the documents to encode before a system runs on a collection: number `number` of `of`."""
 
     cell: int
-    """Number of the cell."""
     stage: Stage
     number: int
     of: int
@@ -393,7 +392,6 @@ class _Work:
     waiting: deque[EncodingShare]
     """Shares without an actor."""
     shares: int
-    """Number of all shares."""
     running: dict[Any, tuple[Job, Any]] = field(default_factory=dict)
     """Ray's reference -> (job, actor of a share)."""
     ended: set[int] = field(default_factory=set)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +25,9 @@ from weir.experiment.stages import RECORD, Record, Stage, parse_record, slug
 from weir.files.atomic import atomic_file, write_bytes
 from weir.files.integrity import Checksum
 from weir.files.leases import leased
+from weir.files.text_files import Watch
 from weir.plugins.cluster.object_store import Moved, ObjectStore
 
-Watch = Callable[[str, int, int], None]
 MEGABYTE = 1 << 20
 ALONE = "alone.json"
 """The record of a stage whose files are not in the store."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
+from weir.kernels.arrays import Bytes, Float32, Int32, Int64
 from weir.kernels.jit import jit
 from weir.kernels.simd import (
     F32,
     HAS_INT8,
     I32,
     I64,
-    INT,
     LANES,
     V16F,
     V16I,
@@ -39,11 +38,6 @@ from weir.kernels.simd import (
 #
 # A vector is stored as the number of its centroid and, for each dimension, the bucket of its residual, the vector
 # less its centroid. Source: Santhanam et al. 2022.
-
-Float32: TypeAlias = NDArray[np.float32]
-Int64: TypeAlias = NDArray[np.int64]
-Int32: TypeAlias = NDArray[np.int32]
-Bytes: TypeAlias = NDArray[np.uint8]
 
 
 @jit
@@ -110,33 +104,28 @@ EXACT_BLOCK_TOKENS = 768
 """Document tokens in a block, by the size of the second-level cache."""
 
 
-@intrinsic
-def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+@intrinsic(numba.types.void)
+def _best(b: Value, rows: Value, panel: Value, dimensions: Value, best: Value) -> None:
+    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+    zero = ir.Constant(V16F, [0.0] * LANES)
 
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        rows, panel, dimensions, best = arguments
-        tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
-        zero = ir.Constant(V16F, [0.0] * LANES)
+    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
+        queries = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
+        products = []
+        for r in range(ROWS):
+            value = _splat(b, _load(b, tokens[r], at, F32))
+            for v in range(VECTORS):
+                factors = [queries[v], value, sums[r * VECTORS + v]]
+                products.append(_call(b, "llvm.fma.v16f32", V16F, factors))
+        return products
 
-        def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
-            base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
-            queries = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
-            products = []
-            for r in range(ROWS):
-                value = _splat(b, _load(b, tokens[r], at, F32))
-                for v in range(VECTORS):
-                    factors = [queries[v], value, sums[r * VECTORS + v]]
-                    products.append(_call(b, "llvm.fma.v16f32", V16F, factors))
-            return products
-
-        sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
-        for v in range(VECTORS):
-            top = _load(b, best, 64 * v, V16F)
-            for product in sums[v::VECTORS]:
-                top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
-            _store(b, top, best, 64 * v)
-
-    return numba.types.void(INT, INT, INT, INT), generate
+    sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
+    for v in range(VECTORS):
+        top = _load(b, best, 64 * v, V16F)
+        for product in sums[v::VECTORS]:
+            top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
+        _store(b, top, best, 64 * v)
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
@@ -148,20 +137,15 @@ def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
     return _single(b, value)
 
 
-@intrinsic
-def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+@intrinsic(numba.types.void)
+def _widen(b: Value, row: Value, dimensions: Value, out: Value) -> None:
 
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        row, dimensions, out = arguments
+    def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
+        at = b.shl(i, I64(4))
+        _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
+        return []
 
-        def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
-            at = b.shl(i, I64(4))
-            _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
-            return []
-
-        _loop(b, b.lshr(dimensions, I64(4)), [], step)
-
-    return numba.types.void(INT, INT, INT), generate
+    _loop(b, b.lshr(dimensions, I64(4)), [], step)
 
 
 @jit
@@ -384,57 +368,44 @@ def _bytes(b: Value, arguments: list[Value], half: bool) -> None:
     _store(b, _reduced(b, total, "sum"), facts, 12)
 
 
-@intrinsic
-def _from_floats(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _bytes(b, arguments, half=False)
-
-    return numba.types.void(INT, INT, INT, INT), generate
+@intrinsic(numba.types.void)
+def _from_floats(b: Value, row: Value, dimensions: Value, out: Value, facts: Value) -> None:
+    return _bytes(b, [row, dimensions, out, facts], half=False)
 
 
-@intrinsic
-def _from_halves(context, row, dimensions, out, facts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        return _bytes(b, arguments, half=True)
-
-    return numba.types.void(INT, INT, INT, INT), generate
+@intrinsic(numba.types.void)
+def _from_halves(b: Value, row: Value, dimensions: Value, out: Value, facts: Value) -> None:
+    return _bytes(b, [row, dimensions, out, facts], half=True)
 
 
-@intrinsic
-def _best_bytes(context, rows, facts, panel, groups, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+@intrinsic(numba.types.void)
+def _best_bytes(b: Value, rows: Value, facts: Value, panel: Value, groups: Value, best: Value) -> None:
+    if not HAS_INT8:
+        return  # never called
+    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+    about = [_load(b, facts, 8 * r, I64) for r in range(ROWS)]
+    # The bytes of queries are unsigned, 128 too large: so much is taken off beforehand.
+    start = [_splat(b, b.mul(_load(b, f, 12, I32), I32(-128))) for f in about]
 
-    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
-        if not HAS_INT8:
-            return  # never called
-        rows, facts, panel, groups, best = arguments
-        tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
-        about = [_load(b, facts, 8 * r, I64) for r in range(ROWS)]
-        # The bytes of queries are unsigned, 128 too large: so much is taken off beforehand.
-        start = [_splat(b, b.mul(_load(b, f, 12, I32), I32(-128))) for f in about]
+    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(k, I64(4 * WIDTH)), b.shl(k, I64(2))
+        queries = [_load(b, panel, b.add(base, I64(64 * v)), V16I) for v in range(VECTORS)]
+        products = []
+        for r in range(ROWS):
+            value = _splat(b, _load(b, tokens[r], at, I32))
+            for v in range(VECTORS):
+                terms = [sums[r * VECTORS + v], queries[v], value]
+                products.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, terms))
+        return products
 
-        def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
-            base, at = b.mul(k, I64(4 * WIDTH)), b.shl(k, I64(2))
-            queries = [_load(b, panel, b.add(base, I64(64 * v)), V16I) for v in range(VECTORS)]
-            products = []
-            for r in range(ROWS):
-                value = _splat(b, _load(b, tokens[r], at, I32))
-                for v in range(VECTORS):
-                    terms = [sums[r * VECTORS + v], queries[v], value]
-                    products.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, terms))
-            return products
-
-        sums = _loop(b, groups, [start[r] for r in range(ROWS) for _ in range(VECTORS)], step)
-        steps = [_splat(b, _load(b, f, 0, F32)) for f in about]
-        for v in range(VECTORS):
-            top = _load(b, best, 64 * v, V16F)
-            for r in range(ROWS):
-                product = b.fmul(b.sitofp(sums[r * VECTORS + v], V16F), steps[r])
-                top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
-            _store(b, top, best, 64 * v)
-
-    return numba.types.void(INT, INT, INT, INT, INT), generate
+    sums = _loop(b, groups, [start[r] for r in range(ROWS) for _ in range(VECTORS)], step)
+    steps = [_splat(b, _load(b, f, 0, F32)) for f in about]
+    for v in range(VECTORS):
+        top = _load(b, best, 64 * v, V16F)
+        for r in range(ROWS):
+            product = b.fmul(b.sitofp(sums[r * VECTORS + v], V16F), steps[r])
+            top = _call(b, "llvm.maximum.v16f32", V16F, [top, product])
+        _store(b, top, best, 64 * v)
 
 
 @jit

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,14 +16,11 @@ from weir.files.integrity import read_array
 from weir.models.batching import Ragged
 from weir.plugins import encoders
 from weir.settings import require_memory, settings
+from weir.systems.protocol import Progress
 from weir.systems.vectors.exact_search import Found
 from weir.systems.vectors.store import spans
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (documents read, all)."""
-
 BLOCK_TOKENS = 1 << 17
-"""Document tokens in a block."""
 QUERY_TOKENS = 2048
 """Query tokens scored together, by the size of the caches."""
 MAX_OPEN_SHARE = 0.4
@@ -37,31 +33,25 @@ class TokenRows(Protocol):
     @property
     def dimensions(self) -> int:
         """The length of a token vector."""
-        ...
 
     @property
     def lengths(self) -> Int64:
         """The number of token vectors of each document, int64[documents]."""
-        ...
 
     @property
     def all_rows(self) -> Ragged | None:
         """All vectors if that takes no copy, else None."""
-        ...
 
     def __len__(self) -> int: ...
 
     def rows(self, start: int, stop: int) -> Ragged:
         """Return the token vectors of documents start..stop-1."""
-        ...
 
     def rows_of(self, numbers: NDArray[np.integer]) -> Ragged:
         """Return the token vectors of these documents, in this order."""
-        ...
 
     def release(self) -> None:
         """Free the memory of earlier blocks."""
-        ...
 
 
 def search_tokens(

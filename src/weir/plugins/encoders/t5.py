@@ -67,7 +67,7 @@ class T5:
             return output.logits[:, 0, words].float()
 
 
-def _read_t5(model: str) -> Checkpoint:
+def _declared_t5(model: str, dtype: str, device: str) -> tuple[Checkpoint, Declared]:
     checkpoint = open_checkpoint(model)
     writes = checkpoint.trained.endswith("ForConditionalGeneration")
     if checkpoint.architecture not in ("t5", "mt5") or not writes:
@@ -75,11 +75,7 @@ def _read_t5(model: str) -> Checkpoint:
         raise BadValue(
             f"'{model}' is a {kind}; expected a T5 or mT5 that writes (T5ForConditionalGeneration)"
         )
-    return checkpoint
-
-
-def _declare_t5(checkpoint: Checkpoint, dtype: str, device: str) -> Declared:
-    return declare(checkpoint, "auto", dtype, device, own=False)
+    return checkpoint, declare(checkpoint, "auto", dtype, device, own=False)
 
 
 def load_t5(checkpoint: Checkpoint, place: ComputePlace) -> T5:
@@ -161,7 +157,7 @@ class MonoT5:
         return WORDS.get((card.hub if card is not None else self.model).lower(), USUAL)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        checkpoint = _read_t5(self.model)
+        checkpoint, declared = _declared_t5(self.model, self.dtype, device)
         return {
             "encoding": algorithm("encoding"),
             "revision": checkpoint_fingerprint(checkpoint),
@@ -170,7 +166,7 @@ class MonoT5:
             "max_length": self.max_length,
             "score": f"log p({self.words[1]}) among {' and '.join(self.words)}",
             "dtype": self.dtype,
-            "engine": _declare_t5(checkpoint, self.dtype, device).label,
+            "engine": declared.label,
         }
 
     def fetch(self) -> None:
@@ -183,8 +179,8 @@ class MonoT5:
         vocabulary without an answer word (token_true, token_false).
         """
         self.fetch()
-        checkpoint = _read_t5(self.model)
-        place = _declare_t5(checkpoint, self.dtype, device).place
+        checkpoint, declared = _declared_t5(self.model, self.dtype, device)
+        place = declared.place
         inner = load_tokenizer(checkpoint.folder, self.max_length).inner
         answers = [inner.token_to_id(word) for word in self.words]
         for word, number in zip(self.words, answers, strict=True):
@@ -287,13 +283,13 @@ class QuestionWriter:
         check_least(self, {"n": 1, "top_k": 1, "seed": 0, "max_length": 2, "max_words": 1, "batch_tokens": 0})
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        checkpoint = _read_t5(self.model)
+        checkpoint, declared = _declared_t5(self.model, self.dtype, device)
         names = ("n", "top_k", "seed", "max_length", "max_words", "dtype")
         return {name: getattr(self, name) for name in names} | {
             "questions": algorithm("questions"),
             "revision": checkpoint_fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
-            "engine": _declare_t5(checkpoint, self.dtype, device).label,
+            "engine": declared.label,
         }
 
     def fetch(self) -> None:
@@ -301,8 +297,8 @@ class QuestionWriter:
 
     def load(self, device: str = "auto") -> LoadedWriter:
         self.fetch()
-        checkpoint = _read_t5(self.model)
-        place = _declare_t5(checkpoint, self.dtype, device).place
+        checkpoint, declared = _declared_t5(self.model, self.dtype, device)
+        place = declared.place
         tokenizer = load_tokenizer(checkpoint.folder, self.max_length)
         budget = self.batch_tokens or WRITER_BATCH_TOKENS[place.kind]
         return LoadedWriter(self, load_t5(checkpoint, place), tokenizer, budget)

@@ -303,16 +303,13 @@ class TorchBody(Protocol):
     @property
     def padded(self) -> bool:
         """True if a batch costs its number of texts times its longest text."""
-        ...
 
     @property
     def batch_independent(self) -> bool:
         """True if a text's states have the same bits in any batch."""
-        ...
 
     def hidden(self, batch: Tokens) -> Tensor:
         """Return the last hidden states of a batch, [tokens, width]."""
-        ...
 
 
 def tensors_as_array(parts: Sequence[Tensor]) -> Float32:

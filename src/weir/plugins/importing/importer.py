@@ -16,6 +16,7 @@ from weir.argument_types import checked
 from weir.core.qrels import Origins, Qrels, shown_number
 from weir.core.rank_order import OrderCounts
 from weir.core.run import Run
+from weir.datasets.load import load
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.import_report import REPORT, not_imported
@@ -372,7 +373,10 @@ def _no_file(folder: Path) -> str:
     if any((folder / name).exists() for name in ("grid.json", "stage.json")):
         return f"{folder} is a folder of results, which need no import: weir results, weir compare and others read them"
     try:
-        find_layout(folder)
+        try:
+            find_layout(folder)
+        except FormatError:
+            load(folder)  # such as one laid out as on the Hugging Face hub
     except WeirError:
         inside = sorted(str(path) for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
         shown = ", ".join(inside[:4]) + ", ..." * (len(inside) > 4)

@@ -375,7 +375,6 @@ class FileCounts:
     left_out: int = 0
     """Number of all refused rows."""
     rows: int = 0
-    """Rows of the file."""
     trimmed: int = 0
     """Rows whose texts lost blanks around them."""
     places: set[str] = field(default_factory=set)

@@ -244,7 +244,6 @@ class CorrectedScore:
 class LabelledRuns:
     """Systems' values by people's and by a model's labels, on the queries that the model judged."""
 
-    human: Qrels
     model: Qrels
     measure: Measure
     drawn: DrawnQueries
@@ -290,7 +289,7 @@ class LabelledRuns:
         drawn = DrawnQueries.of(design, model.queries, mine)
         if design.pairs:
             values = {name: _values_of_pairs(one, model, measure, drawn) for name, one in pairs.items()}
-            return LabelledRuns(human, model, measure, drawn, values, pairs)
+            return LabelledRuns(model, measure, drawn, values, pairs)
         both, values = human.queries.codes(model.queries.strings.take(drawn.mine)), {}
         for name, run in runs.items():  # what one of the two did not judge counts as not relevant
             by_human = measure.per_query(Judged.of(run, human))[both]
@@ -298,7 +297,7 @@ class LabelledRuns:
             of_mine = by_model[drawn.mine]
             limits = (0.0, 1.0) if MEASURES.get(measure.name).bounded else None
             values[name] = PairedValues(by_human, of_mine, of_mine, by_model[drawn.alone], limits)
-        return LabelledRuns(human, model, measure, drawn, values, pairs)
+        return LabelledRuns(model, measure, drawn, values, pairs)
 
 
 def corrected_scores(

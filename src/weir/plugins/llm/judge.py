@@ -22,6 +22,7 @@ from weir.errors import BadValue, FormatError, ServiceError
 from weir.files.atomic import atomic_dir, own_file, write_json, write_text
 from weir.files.json_record import read_json
 from weir.files.label_files import LABELS
+from weir.files.text_files import Watch
 from weir.files.write import write_qrels
 from weir.models.families import families_of
 from weir.plugins.llm.chat import ChatModel, cached_chat
@@ -81,8 +82,6 @@ def family_warnings(judge: str, systems: tuple[str, ...]) -> list[str]:
 # judgments.jsonl and probes.jsonl a line for each answer; judge.json the report.
 
 ANSWERS, PROBE_ANSWERS, REPORT = "judgments.jsonl", "probes.jsonl", "judge.json"
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with (step, answers done, answers in all)."""
 DecisionRule: TypeAlias = Callable[[Qrels, Collection[str]], Decision | None]
 """(labels so far, queries with something left to judge) -> decision, or None."""
 
@@ -121,7 +120,7 @@ def judge_pairs(
     pairs: JudgingPairs,
     judge: Judge,
     out: Path,
-    progress: Progress | None = None,
+    progress: Watch | None = None,
     rule: DecisionRule | None = None,
 ) -> JudgeReport:
     """Judge pairs, write the labels to the folder `out`, and return the report; the same call continues.
@@ -164,7 +163,7 @@ def judge_pairs(
         with atomic_dir(out) as folder:
             report, labels, stopped = work.write_labels(folder, stopped)
             write_qrels(labels, folder / LABELS)
-            about = {"declared": declared, "complete": report.fully_answered, **json_value(report)}
+            about = {"declared": declared, "complete": report.unanswered == 0, **json_value(report)}
             about["grades"] = {f"{grade:g}": n for grade, n in report.grades}
             write_json(folder / REPORT, about | {"verdicts": dict(report.verdicts)})
     if stopped is not None:
@@ -187,7 +186,7 @@ class _Work:
     panel: Panel
     rows: Int64
     """int64[m], the pairs to ask about."""
-    progress: Progress | None
+    progress: Watch | None
     empty: tuple[int, int] = (0, 0)
     """Pairs left out because the query, or else the document, has no text."""
     spared: int = 0

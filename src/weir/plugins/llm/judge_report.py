@@ -224,11 +224,6 @@ class JudgeReport:
     wrong: tuple[WrongAnswers, ...] = ()
     """Near misses of relevant passages, by kind, where asked for."""
 
-    @property
-    def fully_answered(self) -> bool:
-        """True if every pair that was to be asked has an answer."""
-        return self.unanswered == 0
-
 
 FEWEST_TELLING_PAIRS = 20
 """Pairs of a single grade from which a warning says that the judge does not separate them."""

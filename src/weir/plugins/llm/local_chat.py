@@ -20,7 +20,7 @@ from weir.models.batching import out_of_memory
 from weir.models.checkpoints import Checkpoint, checkpoint_fingerprint, open_checkpoint, read_object
 from weir.models.engine import Declared, declare, prepare
 from weir.models.hardware import ComputePlace, declared_device
-from weir.models.tokens import load_tokenizer, quiet
+from weir.models.tokens import declared_tokenizer, load_tokenizer
 from weir.plugins.encoders.torch_engine import Tensor, to_device
 from weir.plugins.encoders.transformers_engine import load_model
 from weir.plugins.llm.prompts import ChatPrompt
@@ -358,19 +358,10 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
 
     Raises StoreError for an unreadable tokenizer or template.
     """
-    transformers = require("transformers", extra="torch")
     folder = checkpoint.folder
     inner = load_tokenizer(folder, checkpoint.limit).inner
     inner.no_truncation()
-    try:
-        with quiet(transformers):
-            # Code that a checkpoint brings is never run; a template runs in the sandbox that jinja2 has.
-            declared = transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
-    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
-        reason = " ".join(str(error).split())[:200]
-        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
+    declared = declared_tokenizer(folder)  # its template runs in the sandbox that jinja2 has
     # The tokens that are no text, the longest first.
     added = inner.get_added_tokens_decoder().values()
     marks = {t.content for t in added if t.special or (t.content[:1] == "<" and t.content[-1:] == ">")}

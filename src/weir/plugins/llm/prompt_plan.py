@@ -67,20 +67,16 @@ class Prompter(Protocol):
     @property
     def depth(self) -> int | None:
         """Candidates shown for a query; None for all."""
-        ...
 
     @property
     def prompts(self) -> PromptSettings:
         """The settings from which prompts are made."""
-        ...
 
     def templates(self) -> tuple[PromptTemplate, ...]:
         """Return the templates, in the order of use."""
-        ...
 
     def max_calls(self, candidates: int) -> tuple[CallBudget, ...]:
         """Return upper bounds of a query's prompts for that many candidates, by template."""
-        ...
 
 
 TOKEN_BYTES = 3
@@ -138,13 +134,11 @@ def _prompt_costs(
     document: float,
     longest_bytes: Float64 | None = None,
 ) -> PromptPlan:
-    prompts = answers = most = 0
+    prompts = answers = 0
     mean, longest = 0.0, 0.0
     for candidates in np.unique(depths).tolist():
         rows = depths == candidates
-        requests = [one for one in reranker.max_calls(candidates) if one.prompts]
-        most = max(most, sum(one.prompts for one in requests))
-        for one in requests:
+        for one in (one for one in reranker.max_calls(candidates) if one.prompts):
             number = one.prompts * int(rows.sum())
             # (bytes of a prompt without its query and passages, tokens of its answer at most)
             template = reranker.templates()[one.template]
@@ -166,7 +160,7 @@ def _prompt_costs(
             else:
                 longest += _tokens(number, number * fixed + query)
     at_most = None if longest_bytes is None else round(longest) + answers
-    return PromptPlan(prompts, most, round(mean) + answers, answers, at_most)
+    return PromptPlan(prompts, round(mean) + answers, answers, at_most)
 
 
 def _tokens(prompts: int, size: float) -> float:

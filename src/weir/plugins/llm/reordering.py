@@ -92,7 +92,6 @@ class OrderChanges:
     queries: Ids
     """Queries that the first stage answers, by identifier."""
     candidates: Int64
-    """Number of candidates."""
     answered: NDArray[np.bool_]
     """True if the second run ranks a document."""
     kept_first: NDArray[np.bool_]

@@ -199,7 +199,6 @@ class PromptRunner(Protocol):
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
         """Yield the answers to `count` prompts, in order."""
-        ...
 
 
 @dataclass(eq=False)

@@ -27,6 +27,7 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, RankingWarning, StoreError
 from weir.files.atomic import make_folder, own_file
 from weir.files.integrity import read_sealed, write_sealed
+from weir.files.text_files import Watch
 from weir.measures.evaluate import score_run
 from weir.measures.measure import Measure
 from weir.plugins.llm.chat import cached_chat
@@ -41,7 +42,7 @@ from weir.stats.resampling import SEED, interval, ratio_interval
 from weir.stats.significance import adjusted, defined_mean
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, rankings
-from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Retriever, only_time
+from weir.systems.protocol import ANSWERS, IN_MEMORY, Context, Costs, Progress, Retriever, only_time
 from weir.systems.rerank.reranking import RerankingSearcher, fill_unscored, rerank_room, reranked_rows
 
 # ----------
@@ -181,9 +182,6 @@ def _digest(text: str) -> bytes:
 RESULT_DEPTH = 1000
 """Documents of a ranking that are scored, as in `weir run`."""
 SAMPLE_SEED = 20_231_107
-
-Progress = Callable[[int, int], None]
-"""Called with (prompts done, prompts in all)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,6 +395,11 @@ def _interval(numerator: Float64, denominator: Float64) -> tuple[float, float]:
     return ratio_interval((numerator, denominator))
 
 
+def _share_bounds(found: Counter[str], of: Counter[str]) -> tuple[float, float]:
+    queries = sorted(of)
+    return _interval(*(np.array([float(one[query]) for query in queries]) for one in (found, of)))
+
+
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
     """Return how often verdicts on two documents change with their order in the prompt; None without such pairs."""
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
@@ -410,13 +413,11 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
     decided = [(a.query, a.first, b.first) for a, b in both if a.first is not None and b.first is not None]
     flips = [(query, one) for query, one, other in decided if one == other]
     pairs, flipped = Counter(query for query, _, _ in decided), Counter(query for query, _ in flips)
-    queries = sorted(pairs)
-    counts = [np.array([float(counts_of[query]) for query in queries]) for counts_of in (flipped, pairs)]
     return OrderFlips(
         len(both),
         len(decided),
         len(flips) / len(decided) if decided else math.nan,
-        *(_interval(counts[0], counts[1]) if decided else (math.nan, math.nan)),
+        *_share_bounds(flipped, pairs),
         sum(one == 1 for _, one in flips) / len(flips) if flips else math.nan,
     )
 
@@ -435,14 +436,12 @@ def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
         scores = [float(one) for one in verdicts if isinstance(one, (int, float))]
         if len(answers[0].shown) == 1 and len(scores) > 1:
             deviations.append(float(np.std(scores, ddof=1)))
-    queries = sorted(pairs)
-    counts = [np.array([float(counts_of[query]) for query in queries]) for counts_of in (equal, pairs)]
     return SameVerdicts(
         len(samples),
         len(common),
         others,
         sum(equal.values()) / sum(pairs.values()) if pairs else math.nan,
-        *(_interval(counts[0], counts[1]) if pairs else (math.nan, math.nan)),
+        *_share_bounds(equal, pairs),
         math.fsum(deviations) / len(deviations) if deviations else math.nan,
     )
 
@@ -459,8 +458,6 @@ def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
 
 
 T = TypeVar("T")
-Watch = Callable[[str, int, int], None]
-"""Called with (study, prompts done, prompts in all)."""
 
 
 @named_arguments

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
 from weir.files.paths import path_of
+from weir.files.text_files import Watch
 from weir.measures.evaluate import score_run
 from weir.measures.measure import direction
 from weir.plugins.questions.filter_recall import (
@@ -51,8 +52,6 @@ from weir.systems.vectors.exact_search import VectorSource, query_dot_products
 
 BLOCK_VECTORS = 1 << 14
 """Vectors that are compared with a query at once."""
-
-Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 @checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -31,6 +31,7 @@ from weir.errors import BadValue, RankingWarning
 from weir.experiment.audit_subjects import subjects_of
 from weir.experiment.stage_store import silent
 from weir.files.frames import qrels_from
+from weir.files.text_files import Watch
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, direction, no_direction_note, parse_measure
 from weir.plugins.questions.noise import SystemNoise, system_noise
@@ -68,9 +69,6 @@ FEWEST_SIGNS = 6
 MOST_PAIRS = 100
 HALF = 2
 """A change that takes more than half of what is left to the ceiling is not expected of any system."""
-
-Asked = Callable[[str, int, int], None]
-"""Called with (step, amount done, total)."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,8 @@ def _measure_fitness(
     needed = None
     if deviation:
         needed = queries_needed(change, deviation, kurtosis=kurtosis, pilot=queries)
-    top = _values(Judged.of(_ideal_run(qrels), qrels), measure)
+    columns = qrels.query_of_row(), qrels.doc, qrels.grade.astype(np.float64)
+    top = _values(Judged.of(Run.from_columns(qrels.queries, qrels.docs, *columns), qrels), measure)
     means = {system: way * float(np.nanmean(of)) for system, of in values.items()}
     best = max(means, key=lambda system: means[system])
     of_top = float(np.nanmean(top))
@@ -183,12 +182,6 @@ def _measure_fitness(
 
 def _values(joined: Judged, measure: Measure) -> Float64:
     return np.asarray(scores_of(joined, (measure,)).values[0])
-
-
-def _ideal_run(qrels: Qrels) -> Run:
-    return Run.from_columns(
-        qrels.queries, qrels.docs, qrels.query_of_row(), qrels.doc, qrels.grade.astype(np.float64)
-    )
 
 
 def _middle_pair(
@@ -301,7 +294,7 @@ def fitness(
     labels: Iterable[str | Path] = (),
     by: object = None,
     collection: Places = None,
-    progress: Asked | None = None,
+    progress: Watch | None = None,
 ) -> ResultSet[Fitness]:
     """Return whether queries and judgments can show a change of systems, and why not (`weir audit --fit`).
 
@@ -380,7 +373,7 @@ class _Wanted:
     same: bool
     labels: Sequence[Qrels]
     by: object
-    progress: Asked
+    progress: Watch
 
 
 def _fitness(subject: Subject, wanted: _Wanted) -> Fitness:

@@ -57,7 +57,6 @@ class Staged(Protocol):
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
         """Return (name, system) of each stage before the last, in order."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

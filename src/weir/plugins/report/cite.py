@@ -150,7 +150,8 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
     kinds |= {name: "method" for name in METHODS} | {card.name: "model" for card in cards()}
     for cell in cells:
         yield f"dataset {reported_of(cell).dataset}"
-        yield from (f"dataset {name}" for name, those in group_names.items() if cell.collection in those)
+        known = {cell.collection, reported_of(cell).dataset}
+        yield from (f"dataset {name}" for name, those in group_names.items() if not known.isdisjoint(those))
         words = re.findall(r"[\w.-]+", cell.system)
         yield from (f"{kinds[word]} {word}" for word in words if word in kinds)
         for one in given_objects(cell):

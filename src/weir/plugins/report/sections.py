@@ -481,7 +481,7 @@ def _too_few_units(study: Study, whole: Comparison) -> Iterator[Statement]:
         yield Statement(
             f"Anything over {whole.dataset}:",
             f"the test cannot find a difference on so few {whole.unit.replace('datasets', 'collections')}"
-            f"{_weights_clause(study, whole) if whole.unit == 'datasets' else ''}, however large it is.",
+            f"{_weights_clause(study) if whole.unit == 'datasets' else ''}, however large it is.",
         )
 
 
@@ -581,7 +581,7 @@ def leaderboard(study: Study) -> Section | None:
         return None
     whole = wholes[0]
     over = (
-        f"Mean over {whole.dataset}{_weights_clause(study, whole)}; the small ticks are the means on each of them. "
+        f"Mean over {whole.dataset}{_weights_clause(study)}; the small ticks are the means on each of them. "
         if whole.unit == "datasets"
         else f"Mean over {whole.count:,} queries of {whole.dataset}. "
     )
@@ -653,7 +653,7 @@ def _from_to(counts: Sequence[int]) -> str:
     return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
-def _weights_clause(study: Study, whole: Comparison) -> str:
+def _weights_clause(study: Study) -> str:
     if len(set(study.unit_of.values())) == len(study.datasets):
         return ", each counting alike"
     return ", where splits of one, and members of one group, count together"
@@ -1079,13 +1079,10 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
     return AUDITED.index(finding.severity), -size
 
 
-def _said_of(finding: Finding) -> str:
-    return f"{finding.subject}{f', {finding.system}' if finding.system else ''}"
-
-
 def said(finding: Finding) -> str:
     """Return a finding as a phrase, with its collection and system."""
-    return f"{_said_of(finding)}: {typeset(finding.statement.split('; ')[0])}"
+    system = f", {finding.system}" if finding.system else ""
+    return f"{finding.subject}{system}: {typeset(finding.statement.split('; ')[0])}"
 
 
 def _with_documents(study: Study) -> list[str]:

@@ -34,6 +34,7 @@ from weir.experiment.results import (
     finished_and_lacking,
     largest_k,
     rows_with_groups,
+    scored_measures,
     system_titles,
 )
 from weir.measures import measures_of
@@ -100,8 +101,8 @@ class Study:
         chosen = found.pop() if len(found) == 1 else baseline or first
         if chosen not in names:
             raise UnknownName("system to be the baseline", chosen, names)
-        available = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
-        available.sort(key=lambda name: not direction(name))  # those with verdicts first
+        # Those with verdicts first.
+        available = sorted(scored_measures(cells), key=lambda name: not direction(name))
         wanted = [str(one) for one in measures_of(tuple(measures))] if tuple(measures) else available
         for measure in wanted:
             if measure not in available:

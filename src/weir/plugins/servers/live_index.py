@@ -114,7 +114,6 @@ class LiveIndexed(Protocol):
     def live_index(self, corpus: Corpus) -> LiveIndex:
         """Return the server's index of a corpus, to ask why it ranks as it does; raises BadValue for a search by
         vectors, or of a server that explains no scores."""
-        ...
 
 
 BEST_FIELDS_TIE = 0.5

@@ -443,7 +443,7 @@ def _write(
     _put(folder / "index.html", "Verified results", _index(site, provenance), "")
     _put(folder / "reported.html", "Reported, not verified", _reported(site.measure), "")
     _json(folder / "api" / "index.json", {"measure": site.measure, "boards": [
-        {"filter": b.filter, "datasets": b.datasets, "systems": [_vars_of(p) for p in b.places]} for b in site.boards],
+        {"filter": b.filter, "datasets": b.datasets, "systems": [vars(p) for p in b.places]} for b in site.boards],
         "refused": [{"pack": name, "reason": reason} for name, reason in site.refused],
         "notes": [note.text for note in site.remarks]})  # fmt: skip
     for system in systems:
@@ -478,10 +478,6 @@ def _write(
             "../",
             f"api/datasets/{_slug(dataset)}.json",
         )
-
-
-def _vars_of(place: Place) -> dict[str, object]:
-    return {name: getattr(place, name) for name in Place.__dataclass_fields__}
 
 
 def _json(path: Path, values: object) -> None:

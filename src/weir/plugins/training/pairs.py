@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from weir.core.subject import Training
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, FormatError
 from weir.files.json_files import json_rows
+from weir.files.text_files import Watch
 from weir.models.cross_encoder import CrossEncoder
 from weir.plugins.encoders.expansions import contents, read_questions, written_questions
 from weir.plugins.encoders.t5 import QuestionWriter
@@ -33,8 +34,6 @@ VIEW = "title text"
 """The field of a document that is read."""
 CONCURRENCY = 8
 """Concurrent requests to a language model."""
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with (step, done, total)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +84,9 @@ class PairSource(Protocol):
 
     def describe(self) -> dict[str, object]:
         """Return everything besides the collection that decides the pairs."""
-        ...
 
-    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+    def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         """Return (query, relevant text) pairs of a collection, without negatives."""
-        ...
 
 
 # ----------
@@ -127,7 +124,7 @@ class Crops:
             "each": self.each,
         }  # fmt: skip
 
-    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+    def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         """Return pairs of spans of each document; a document's draws depend on its identifier and the seed alone."""
         corpus = dataset.corpus
         rows = []
@@ -167,7 +164,7 @@ class GivenPairs:
             return {"pairs": "judged", "split": self.split}
         return {"pairs": "file", "contents": contents(Path(self.file).expanduser())}
 
-    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+    def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         if self.file is not None:
             by_text = {text: number for number, text in enumerate(_texts(dataset.corpus))}
             read = _read_pairs(Path(self.file).expanduser())
@@ -232,7 +229,7 @@ class WrittenQuestions:
     def _writer(self) -> QuestionWriter:
         return QuestionWriter(self.model or "doc2query", n=self.n)
 
-    def pairs(self, dataset: Dataset, seed: int, progress: Progress) -> TrainingPairs:
+    def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
         """Return (question, document) pairs, one for each different question of a document; none without one.
 
         seed: of the sample of documents, if `documents` asks for one.
@@ -262,7 +259,7 @@ class WrittenQuestions:
         ]
         return pairs_of(rows)
 
-    def _asked(self, corpus: Corpus, progress: Progress) -> Iterator[str]:
+    def _asked(self, corpus: Corpus, progress: Watch) -> Iterator[str]:
         template, total = prompt_template("question", ("passage",)), len(corpus) * self.n
         texts = _texts(corpus)
         tokens: list[str] = []
@@ -349,7 +346,7 @@ def with_negatives(
     count: int,
     depth: int,
     seed: int,
-    progress: Progress,
+    progress: Watch,
 ) -> TrainingPairs:
     """Return the pairs, each with `count` random documents from BM25's first `depth` for its query.
 
@@ -391,7 +388,7 @@ def with_negatives(
     return replace(pairs, negatives=negatives)
 
 
-def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Progress) -> TrainingPairs:
+def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Watch) -> TrainingPairs:
     """Return the pairs with margins: a cross-encoder's score of the positive minus that of each negative."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]

@@ -27,6 +27,7 @@ from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.leases import locked
 from weir.files.paths import path_of
+from weir.files.text_files import Watch
 from weir.models.checkpoints import (
     TRAINING_RECORD,
     checkpoint_fingerprint,
@@ -40,7 +41,6 @@ from weir.models.tokens import quiet
 from weir.plugins.training.pairs import (
     VIEW,
     PairSource,
-    Progress,
     TrainingPairs,
     answers_of,
     known_pairs,
@@ -173,7 +173,7 @@ def adapt(
     out: str | Path,
     rules: AdaptRules | None = None,
     evaluated: Sequence[Dataset | str | Path] = (),
-    progress: Progress | None = None,
+    progress: Watch | None = None,
 ) -> Adaptation:
     """Train an encoder further on pairs of a collection; write a checkpoint with a record, and return the
     outcome.
@@ -313,7 +313,7 @@ def _thinned(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ..
 
 
 def _train(
-    pairs: TrainingPairs, dataset: Dataset, rules: AdaptRules, work: Path, progress: Progress
+    pairs: TrainingPairs, dataset: Dataset, rules: AdaptRules, work: Path, progress: Watch
 ) -> tuple[Any, list[tuple[int, float]], float]:
     library = require("sentence_transformers.sentence_transformer", extra="torch")
     torch, transformers = require("torch", extra="torch"), require("transformers", extra="torch")
@@ -388,7 +388,7 @@ def _columns(pairs: TrainingPairs, dataset: Dataset) -> dict[str, list[Any]]:
     return rows
 
 
-def _callback(transformers: Any, work: Path, progress: Progress) -> Any:  # noqa: ANN401 - of a library's class
+def _callback(transformers: Any, work: Path, progress: Watch) -> Any:  # noqa: ANN401 - of a library's class
     class ProgressCallback(transformers.TrainerCallback):  # type: ignore[misc]  # the library takes no others
         saved = time.monotonic()
 

@@ -1,53 +1,13 @@
 """Fuse rankings by methods that print, parse back and are fitted by cross-validation."""
 
-from weir.systems.fusion.fit import Fit, candidates, fit
-from weir.systems.fusion.fuse import fuse
-from weir.systems.fusion.methods import (
-    METHODS,
-    NORMS,
-    Candidates,
-    Fusion,
-    ScoreLists,
-    borda,
-    combanz,
-    combmax,
-    combmed,
-    combmin,
-    combmnz,
-    combsum,
-    condorcet,
-    fusion,
-    isr,
-    logisr,
-    parse_fusion,
-    rbc,
-    rrf,
-    wsum,
-)
-
-__all__ = [
-    "METHODS",
-    "NORMS",
-    "Candidates",
-    "Fit",
-    "Fusion",
-    "ScoreLists",
-    "borda",
-    "candidates",
-    "combanz",
-    "combmax",
-    "combmed",
-    "combmin",
-    "combmnz",
-    "combsum",
-    "condorcet",
-    "fit",
-    "fuse",
-    "fusion",
-    "isr",
-    "logisr",
-    "parse_fusion",
-    "rbc",
-    "rrf",
-    "wsum",
-]
+from weir.systems.fusion.fit import Fit as Fit
+from weir.systems.fusion.fit import candidates as candidates
+from weir.systems.fusion.fit import fit as fit
+from weir.systems.fusion.fuse import fuse as fuse
+from weir.systems.fusion.methods import METHODS as METHODS
+from weir.systems.fusion.methods import NORMS as NORMS
+from weir.systems.fusion.methods import Candidates as Candidates
+from weir.systems.fusion.methods import Fusion as Fusion
+from weir.systems.fusion.methods import ScoreLists as ScoreLists
+from weir.systems.fusion.methods import fusion as fusion
+from weir.systems.fusion.methods import parse_fusion as parse_fusion

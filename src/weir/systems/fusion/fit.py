@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from weir.stats.compare import compare_scores, compare_tables
 from weir.stats.significance import defined_mean
 from weir.systems.fusion.fuse import Pool, fused, fused_block
 from weir.systems.fusion.methods import METHODS, NORMS, Fusion, Setting, call_of, parse_fusion
+from weir.systems.protocol import Progress
 
 # ----------
 # The settings that are tried.
@@ -91,8 +92,6 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
 
 FOLDS = 5
 SEED = 20_210_427
-Watch = Callable[[int, int], None]
-"""Called with (steps done, all steps)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +186,7 @@ def fit(
 
 
 def trials(
-    tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Watch | None = None
+    tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Progress | None = None
 ) -> Trials:
     """Return the values of a measure for every fusion and judged query; a missing ranking counts as empty.
 

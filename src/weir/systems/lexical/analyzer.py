@@ -177,8 +177,6 @@ NEWLINE = 0x0A
 class WordTokenizer:
     """A word tokenizer: an automaton over classes of characters; the longest match is the next word."""
 
-    name: str
-    describes: str
     classes: Bytes
     """uint8[0x110000]: class of each code point; class 0 is in no word."""
     table: NDArray[np.uint16]
@@ -223,17 +221,15 @@ def tokenizer(name: str) -> WordTokenizer:
         for line in _lines(UAX29_TABLES[1]):
             first, last, kind = line.split()
             classes[int(first, 16) : int(last, 16) + 1] = int(kind)
-        cuts = (
-            "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
-        )
+        # UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units
         table, accept = np.ascontiguousarray(states[:, 1:]), states[:, 0].astype(np.bool_)
-        return WordTokenizer("uax29", cuts, classes, table, accept, LUCENE_LIMIT)
+        return WordTokenizer(classes, table, accept, LUCENE_LIMIT)
     if name == "whitespace":
-        return _runs(name, "runs of anything but whitespace, as str.split cuts them", ~_matching(r"\s+"), 1)
+        return _runs(~_matching(r"\s+"), 1)  # as str.split cuts them
     if name == "words":
-        return _runs(name, r"the regular expression (?u)\b\w\w+\b on lowercased text", _matching(r"\w+"), 2)
+        return _runs(_matching(r"\w+"), 2)  # the regular expression (?u)\b\w\w+\b on lowercased text
     if name == "lines":
-        return _runs(name, "one word a line", np.arange(CODE_POINTS) != NEWLINE, 1)
+        return _runs(np.arange(CODE_POINTS) != NEWLINE, 1)
     raise UnknownName("tokenizer", name, TOKENIZERS)
 
 
@@ -250,13 +246,13 @@ def _lines(name: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.startswith("#")]
 
 
-def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -> WordTokenizer:
+def _runs(member: NDArray[np.bool_], at_least: int) -> WordTokenizer:
     states = at_least + 2
     table = np.zeros((states, 2), np.uint16)
     table[1:, 1] = np.minimum(np.arange(2, states + 1), states - 1)
     accept = np.zeros(states, np.bool_)
     accept[-1] = True
-    return WordTokenizer(name, describes, member.astype(np.uint8), table, accept)
+    return WordTokenizer(member.astype(np.uint8), table, accept)
 
 
 def _matching(pattern: str) -> NDArray[np.bool_]:

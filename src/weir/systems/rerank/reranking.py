@@ -107,7 +107,6 @@ VIEW = "title text"
 BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
 """Pairs scored and stored together, which is the most that a killed process loses."""
 RENDERED_PAIRS = 4096
-"""Pairs rendered together."""
 
 
 class PairModel(Protocol):
@@ -116,16 +115,13 @@ class PairModel(Protocol):
     @property
     def batch_independent(self) -> bool:
         """True if a pair's score has the same bits in any batch."""
-        ...
 
     @property
     def device(self) -> str:
         """The device on which the model runs, such as "cpu" or "cuda:1"."""
-        ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """Yield the scores of (query, document) pairs in order, in blocks float32[pairs]."""
-        ...
 
 
 @dataclass
@@ -258,12 +254,10 @@ class TwoStage(Protocol):
     @property
     def first(self) -> Retriever:
         """The system whose results are re-ranked."""
-        ...
 
     @property
     def reranker(self) -> Reranker:
         """The re-ranker, which scores `rerank_depths` documents."""
-        ...
 
 
 def has_candidates(system: TwoStage) -> bool:

@@ -84,19 +84,15 @@ class PairCheckpoint(Protocol):
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
         """([model], changed settings), which print as the re-ranker's name."""
-        ...
 
     def describe(self, device: str) -> dict[str, object]:
         """Return everything that decides the scores; raises DownloadError if the checkpoint is missing."""
-        ...
 
     def fetch(self) -> None:
         """Download the checkpoint unless it is on this machine."""
-        ...
 
     def load(self, device: str) -> PairModel:
         """Load the checkpoint into memory on this device, and return the model."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,15 @@ class Approximate(Protocol):
 
     def near(self, queries: Float32, k: int) -> Int64:
         """Return up to k document numbers for each query, best first, int64[Q, k], padded with -1."""
-        ...
 
     def decoded(self, start: int, stop: int) -> Float32:
         """Return vectors start..stop-1 as decoded from the index, float32[n, d]."""
-        ...
 
     def size(self) -> int:
         """Return the size of the index in bytes."""
-        ...
 
     def write(self, path: Path) -> None:
         """Write the index to a file in the library's own format."""
-        ...
 
 
 @runtime_checkable
@@ -43,11 +39,9 @@ class FilteringIndex(Protocol):
     def efforts(self) -> tuple[int, int]:
         """Return (usual, largest) effort of a search, the part of the index that it visits; 0 if all is
         visited."""
-        ...
 
     def filters(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
-        ...
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
@@ -57,7 +51,6 @@ class FilteringIndex(Protocol):
         effort: how much of the index to visit, 0 for the default.
         permitted: bool[N]; None for all documents.
         """
-        ...
 
 
 class ApproximateIndex(Protocol):
@@ -66,23 +59,18 @@ class ApproximateIndex(Protocol):
     @property
     def arguments(self) -> dict[str, object]:
         """The system's settings `index` and `effort` that describe this index."""
-        ...
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the results; "engine" is None if the library is not installed."""
-        ...
 
     def require(self) -> None:
         """Raise MissingExtra if the index's library is not installed."""
-        ...
 
     def build(self, rows: VectorSource) -> Approximate:
         """Return an index of vectors for dot products; raises BadValue if the library cannot make it."""
-        ...
 
     def open(self, path: Path, dimensions: int) -> Approximate:
         """Return the index that `write` wrote to a file."""
-        ...
 
 
 class IndexMaker(Protocol):
@@ -90,11 +78,9 @@ class IndexMaker(Protocol):
 
     def __call__(self, name: str, effort: int, /) -> ApproximateIndex:
         """Return the kind of index of this name; raises BadValue for a bad name or effort."""
-        ...
 
 
 INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approximate_indexes")
-"""Libraries of approximate indexes."""
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -15,6 +14,7 @@ from weir import kernels
 from weir.core.strings import Float32, Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.settings import settings
+from weir.systems.protocol import Progress
 
 if TYPE_CHECKING:
     from weir.kernels.dot_product import BestKeys, DocumentBlock, PackedQueries, Panels, QueryVectors
@@ -23,31 +23,23 @@ if TYPE_CHECKING:
 # Sources of vectors, read in blocks.
 
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (documents read, all)."""
-
-
 class VectorSource(Protocol):
     """Vectors, numbered from 0, that can be read in blocks."""
 
     @property
     def dimensions(self) -> int:
         """Number of dimensions of a vector."""
-        ...
 
     def __len__(self) -> int: ...
 
     def block(self, start: int, stop: int) -> Float32:
         """Return vectors start..stop-1, contiguous float32[n, d], valid until the next block."""
-        ...
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
         """Return copies of the vectors of these numbers, float32[n, d]."""
-        ...
 
     def release(self) -> None:
         """Free the memory of blocks already read."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from weir.core.order import ranked
 from weir.core.strings import Float32, Int32
 from weir.errors import require
-from weir.systems.vectors.exact_search import (
-    Found,
-    Progress,
-    VectorSource,
-    checked,
-    places,
-    query_dot_products,
-    search,
-)
+from weir.systems.protocol import Progress
+from weir.systems.vectors.exact_search import Found, VectorSource, checked, places, query_dot_products, search
 
 BLOCK_DOCUMENTS = 1 << 16
 """Documents multiplied at once."""

@@ -23,6 +23,7 @@ from weir.files.atomic import storing
 from weir.files.leases import clear_lock
 from weir.models.batching import Ragged
 from weir.settings import require_memory
+from weir.systems.protocol import Progress
 from weir.systems.vectors.journal import (
     Hashes,
     Journal,
@@ -41,8 +42,6 @@ from weir.systems.vectors.journal import (
 
 Bool: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.uint8]
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (texts that have rows, all texts)."""
 
 
 CODECS = ("fp32", "fp16", "bf16", "int8", "binary")
@@ -405,7 +404,6 @@ class TextSource:
     """Numbered texts, read or made on demand."""
 
     count: int
-    """Number of texts."""
     block: Callable[[int, int], Strings]
     """Returns texts start..stop-1."""
     name: Callable[[int], str]

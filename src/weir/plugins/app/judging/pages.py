@@ -581,7 +581,7 @@ def _progress_page(visit: Visit) -> SupervisorPage:
         preference_order(rankings) if rankings else None,
         sum(event.task == "documents" for event in compared),
         room.tasks.systems,
-        tuple(_without_json(name) for name in files_of(room)),
+        tuple(name.removesuffix(".json") for name in files_of(room)),
         bool(room.tasks.suggestions),
         str(room.folder.with_name(room.tasks.golden)) if room.tasks.golden else "",
         room.decision(table),
@@ -759,15 +759,11 @@ def _verdicts(changes: Changes | None) -> str:
 def download(visit: Visit) -> Download:
     """Return a file that the pool exports; raises UnknownName for another."""
     room = _room_of(visit)
-    found = {_without_json(name): name for name in files_of(room)}
+    found = {name.removesuffix(".json"): name for name in files_of(room)}
     if visit.names["file"] not in found:
         raise UnknownName("file", visit.names["file"], found)
     name = found[visit.names["file"]]
     return Download(name, exported(room, name))
-
-
-def _without_json(name: str) -> str:
-    return name.removesuffix(".json")
 
 
 def _new_room(visit: Visit) -> Redirect:

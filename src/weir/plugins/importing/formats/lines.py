@@ -471,9 +471,11 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
 @reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
 def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a run for each subset and split, by score."""
-    name = plain_text(table_at(contents.value, "mteb_model_meta").get("model_name")).replace("/", "__")
-    name = name or contents.stem
+    """Yield a run for each subset and split, by score, and a remark with the model's revision."""
+    model = table_at(contents.value, "mteb_model_meta")
+    name = plain_text(model.get("model_name")).replace("/", "__") or contents.stem
+    if revision := plain_text(model.get("revision")):
+        yield FileRemark(f"revision {revision} of the model")
     subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
     parts = _parts(subsets)
     if len(parts) > 1:
