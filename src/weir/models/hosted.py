@@ -38,6 +38,7 @@ from weir.models.encoder import (
 )
 from weir.registry import Registry
 from weir.services.requests import (
+    MAYBE_SMALLER,
     AttemptError,
     Clock,
     HttpRequest,
@@ -235,7 +236,6 @@ PROVIDERS.add(
 # Requests to an embedding API, with retries and within the budget.
 
 
-_MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
 _BATCH_STATUS = 500  # llama.cpp's answer to a text beyond its physical batch size
 _BATCH_WORDS = "too large to process"
 _MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
@@ -304,7 +304,7 @@ class EmbeddingClient:
                 return self.metered.answered(connection, request, too_much)
         except AttemptError as error:
             message = f"{self.url}: {error}"
-            raise (TooMuchError if error.status in _MAYBE_SMALLER else ServiceError)(message) from None
+            raise (TooMuchError if error.status in MAYBE_SMALLER else ServiceError)(message) from None
 
 
 # ----------

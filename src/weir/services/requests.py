@@ -568,6 +568,8 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
 # Requests that cost: within the budget, at the rate allowed, retried and counted.
 
 
+MAYBE_SMALLER = {400, 413, 422}
+"""Statuses that servers give to more texts or tokens than they take at once."""
 NOBODY_STATUSES = {401, 402, 403, 404}
 """Statuses that every request would get: bad key or missing model."""
 MOST_COUNTED = 100

@@ -38,6 +38,7 @@ from weir.services.answers import (
 )
 from weir.services.requests import (
     CONTINUES,
+    MAYBE_SMALLER,
     AttemptError,
     Clock,
     HttpRequest,
@@ -125,8 +126,6 @@ def _rerank_services() -> dict[str, RerankService]:
 # Requests to a re-ranking service, with retries, halved where they are too large, within the budget.
 
 
-MAYBE_SMALLER = {400, 413, 422}
-"""Statuses that servers give to more documents or tokens than they take at once."""
 ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 """Largest answer: ANSWER_BYTES, and DOCUMENT_BYTES for each document, whose text it may repeat."""
 

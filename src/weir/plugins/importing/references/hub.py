@@ -20,7 +20,7 @@ from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hu
 from weir.files.json_record import read_json
 from weir.files.layouts import find_layout
 from weir.files.leases import locked
-from weir.files.text_files import Watch
+from weir.files.text_files import PACKED, Watch
 from weir.plugins.importing.importer import ImportReport, ImportRequest, InputFile, import_request
 from weir.plugins.importing.items import Choices
 from weir.plugins.importing.references.materialize import (
@@ -41,7 +41,6 @@ from weir.settings import hub_cache, hub_offline
 
 
 ENDINGS = (".parquet", ".jsonl", ".json", ".tsv", ".csv")
-_PACKED = (".gz", ".zst")
 _ROLES = {
     "corpus": "documents",
     "documents": "documents",
@@ -86,7 +85,7 @@ def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) ->
     """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
-        plain = next((path.removesuffix(end) for end in _PACKED if path.endswith(end)), path)
+        plain = next((path.removesuffix(end) for end in PACKED if path.endswith(end)), path)
         if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
             continue
         config, split = declared.declared_place(path) or _by_path(PurePosixPath(plain))
