@@ -524,7 +524,7 @@ def test_a_list_of_returned_documents_in_rows_is_a_ranking(tmp_path):
 def test_a_judged_query_whose_text_is_blank_is_said(tmp_path):
     text = "query_id,query,doc_id,relevance\nq1,red shoes,a,1\nq2,,b,1\n"
     report = imported(tmp_path, "g.csv", text)
-    assert "queries without a text, which are judged and not written: 1" in report.lines()[0]
+    assert "queries without a text, which are not written: 1" in report.lines()[0]
 
 
 def test_words_beside_returned_documents_are_grades_only_where_one_is(tmp_path):

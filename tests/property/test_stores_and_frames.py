@@ -598,3 +598,55 @@ def test_a_file_in_shards_is_read_whole_or_refused(count, here, known):
                 documents()
         else:
             assert documents() == count
+
+
+@EASY
+@given(
+    query=st.sampled_from(["query_id", "qid", "topic_id", "topic", "term"]),
+    doc=st.sampled_from(["doc_id", "docno", "chunk_id", "url", "document"]),
+    text=st.sampled_from(["text", "contents", "page_content", "passage_text"]),
+    grade=st.sampled_from(["relevance", "label", "rating", "judgment", "is_relevant", "relevant"]),
+    order=st.permutations(range(4)),
+)
+def test_judgments_beside_texts_are_never_taken_for_documents_alone(query, doc, text, grade, order, tmp_path):
+    columns = [query, doc, text, grade]
+    rows = [
+        ["q1", "d1", "some words", "1"],
+        ["q2", "d1", "some words", "0"],
+        ["q2", "d2", "other words", "1"],
+    ]
+    table = "\n".join(",".join(row[at] for at in order) for row in [columns, *rows]) + "\n"
+    try:
+        imported(tmp_path, "table.csv", table)
+    except BadValue as error:
+        asked = str(error)
+    else:
+        asked = ""
+    if asked:
+        assert re.search("as_kind|columns", asked)
+        return
+    judged = {
+        line.partition("\t")[0] for line in (tmp_path / "out/qrels/test.tsv").read_text().splitlines()[1:]
+    }
+    assert len(judged) == 2
+    assert len((tmp_path / "out" / "corpus.jsonl").read_text().splitlines()) == 2
+
+
+@EASY
+@given(rows=st.integers(2, 40), other=st.integers(0, 4), ranked=st.booleans())
+def test_the_share_of_rows_lost_counts_rows_whatever_else_a_row_holds(rows, other, ranked, tmp_path):
+    """A document with its judgment and its score is one row, as a document alone is."""
+    other = min(other, rows - 1)
+    table = ["query_id,doc_id,text,relevance" + ",score" * ranked]
+    for n in range(rows):
+        doc, text = ("d0", f"another {n}") if 0 < n <= other else (f"d{n}", f"text {n}")
+        table.append(f"q{n},{doc},{text},1" + f",{n}.5" * ranked)
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(table) + "\n")
+    try:
+        weir.import_files([path], tmp_path / "out")
+        said = ""
+    except BadValue as error:
+        said = str(error)
+    assert (f"{other} of {rows} rows cannot be imported" in said) == (10 * other > rows)
+    assert bool(said) == (10 * other > rows)

@@ -75,6 +75,12 @@ def test_what_asks_a_paid_service_is_known_wherever_it_stands(name, asks):
     assert _asks_an_api(parse_system(name)) is asks
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """A probe may take as long as a busy machine needs."""
+    monkeypatch.setattr("weir.experiment.plan.PROBING_SECONDS", 900.0)
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A collection whose systems have run here: no probe spends its time on compiling kernels."""
@@ -95,8 +101,8 @@ def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path,
     assert (one.dataset, one.system, one.documents, one.queries) == ("small", "bm25", 100, 4)
     assert one.probed is not None
     assert one.probed[1] == 100
-    assert 0 < one.index_seconds < 60
-    assert 0 < one.search_seconds < 60
+    assert 0 < one.index_seconds < 600
+    assert 0 < one.search_seconds < 600
     assert 20 < one.peak_mb < 5000
     assert one.disk_bytes > 100 * 4
     assert list(tmp_path.iterdir()) == []
@@ -116,7 +122,7 @@ def test_each_part_is_probed_once_and_all_systems_together(small, monkeypatch):
 
     def counted(command, **settings):
         commands.append(command)
-        assert 0 < settings["timeout"] < 60
+        assert 0 < settings["timeout"] < 900
         return run(command, **settings)
 
     monkeypatch.setattr(subprocess, "run", counted)

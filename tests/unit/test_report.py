@@ -1108,3 +1108,12 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
     kept = {one.quality.system: one.index_bytes is not None for one in efficiency(out)}
     assert kept == {one.label: one.called in ("bm25", "rm3", "re", "two") for one in finished_cells(out)}
     assert all(one.p50_ms is not None for one in efficiency(out))
+
+
+def test_an_object_of_a_known_checkpoint_is_cited_as_that_model_by_any_name(tmp_path):
+    model = Direction()
+    model.name_or_path = "sentence-transformers/all-MiniLM-L6-v2"
+    weir.benchmark("brook-facts", {"mine": model}, "nDCG@10", out=tmp_path)
+    found = weir.cite(tmp_path)
+    assert [work.key for work in found.works if "model minilm" in work.cited_for] != []
+    assert not any("mine" in one for one in found.uncited)

@@ -226,7 +226,7 @@ def _untimed(search: dict[str, Any], cached: bool, measured: bool) -> str:
         return "vectors of queries may come from a store"
     if failed := search.get("untimed"):
         return f"it answered all queries together and failed on a single one ({failed})"
-    return "it was asked for all queries at once alone, as more calls may cost more than time, or read all documents"
+    return "all queries are asked at once, as a call for one could cost money, or read all documents again"
 
 
 def _search_marks(search: dict[str, Any], cached: bool, measured: bool) -> Iterator[str]:

@@ -502,7 +502,7 @@ def write_collection(
     ordered = [records[name] for name in names]
     whole = {
         "queries": len(collection.queries),
-        "unanswerable": len(collection.unanswerable),
+        "unanswerable": len(collection.unanswerable & collection.queries.keys()),
         "documents": len(collection.documents),
         "judgments": {split: sum(map(len, rows.values())) for split, rows in collection.qrels.items()},
         "runs": {name: len(rows) for name, rows in collection.runs.items()},

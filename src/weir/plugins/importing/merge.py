@@ -430,7 +430,9 @@ class ImportedFile:
         places = {item.where for item in self.items if isinstance(item, kept)} | lost
         documents = self.counts.counts["documents"] + self.counts.counts["repeated documents"]
         by_topic = all(where.startswith("topic ") for where in lost)  # each of several lines
-        total = max(len(places) + documents, 0 if by_topic else self.counts.rows)
+        # A row may hold a document and its judgment; a file of one object has places within it.
+        rows = 0 if by_topic else self.counts.rows
+        total = rows if rows > 1 and rows >= len(places) else max(len(places) + documents, rows)
         if len(lost) > LARGEST_LOSS * total:
             why = reasons((one.where, one.reason) for one in self.refused())
             raise BadValue(

@@ -1773,6 +1773,8 @@ def _python_lines(study: Study) -> tuple[str, ...]:
 
 def _python_line(cell: ResultCell) -> str:
     text, stands = cell.system, dict[str, str]()
+    if any(one.made_of.startswith("mteb.") for one in given_objects(cell)):  # its task is not known
+        return f"...,  # {cell.system}: weir.plugins.bridges.from_mteb(model, task, name=...)"
     for number, one in enumerate(sorted(given_objects(cell), key=lambda one: -len(one.name))):
         name, version = one.name, f", version={one.version!r}" * (one.version is not None)
         stands[f"object_{number}"] = f"objects[{name!r}], name={name!r}{version}"

@@ -519,7 +519,7 @@ def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     with_text = {key.id for key in queries if key.text}
     silent = {key.id for key in queries} - with_text
     if silent and with_text:
-        yield FileRemark(f"queries without a text, which are judged and not written: {len(silent):,}")
+        yield FileRemark(f"queries without a text, which are not written: {len(silent):,}")
 
 
 def _pool(layout: _Layout, row: TableRow, role: str) -> list[Member]:

@@ -91,14 +91,19 @@ def _texts_by_id(contents: Contents) -> str:
     folded = _folded(contents).keys()
     ids = folded & {"id", *field_names().ids("doc", "query_id"), "pagecontent"}
     fits = ids and folded & {*field_names().every("text"), "title"} and not folded & _OF_OTHERS
+    names = field_names()
+    judged = folded & names.every("grade", "relevant", "score", "distance", "rank")
     pairs = (
-        folded & field_names().ids("query_id")
-        and folded & field_names().every("doc")
-        and "text" not in folded
+        folded & names.ids("query_id") and folded & names.every("doc") and (judged or "text" not in folded)
     )
-    fits = (
-        fits and not pairs and not any(str(name).startswith("$") for name in contents.columns)
-    )  # of a schema
+    # Of a schema, names begin with a $.
+    fits = fits and not pairs and not any(str(name).startswith("$") for name in contents.columns)
+    queries = folded & names.every("query", "query_id")
+    if fits and judged and queries and not contents.says(*_QUERIES, *_DOCUMENTS):
+        raise BadValue(
+            f"{contents.path}: rows with {min(queries)} and {min(judged)} may be documents, or judgments or rankings; "
+            "add `as_kind='corpus'` or `as_kind='records'`"
+        )
     return ": ".join(_which(contents)) if fits else ""
 
 

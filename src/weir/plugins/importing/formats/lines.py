@@ -556,9 +556,12 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
     Raises BadValue, while read, otherwise.
     """
-    numbers = [one.number for row in _lists(contents).values() for one in row]
+    lists = _lists(contents)
+    numbers = [one.number for row in lists.values() for one in row]
     is_run = bool(contents.says("run", "runs", "rank", "ranks")) or is_pickle(contents.path)
     if is_run or any(n is not None and not n.is_integer() for n in numbers):
+        if len(lists) == 1:  # which may be an answer under a word, such as "value", that names no query
+            yield FileRemark(f"its only query is called '{next(iter(lists))[:40]}', as the list is")
         yield from read_list_run(contents, choices)
     elif contents.says("qrels", "qrel", "judgments"):
         yield from read_list_qrels(contents, choices)
