@@ -11,7 +11,7 @@ import pytest
 
 import weir
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures import parse_measure
+from weir.measures import measures_of, parse_measure
 from weir.plugins.encoders.learned_sparse import sparta, splade, unicoil
 from weir.plugins.encoders.sparse import SparseEncoder
 from weir.systems import (
@@ -444,6 +444,23 @@ assert "weir.plugins.servers.elasticsearch" not in sys.modules
 def test_every_registered_name_stands_in_the_lists_of_names():
     for registry, names in ((SYSTEMS, system_names), (RERANKERS, reranker_names)):
         assert [name for name in dir(names) if registry.get(name) is not getattr(names, name)] == []
+
+
+def test_braces_name_a_measure_of_each_cutoff():
+    named = ("condensed(nDCG(gain='exp')@{1, 10})", "R@{5}", "RR", "nDCG@{3,1,3}")
+    expected = [
+        "condensed(nDCG(gain='exp')@1)",
+        "condensed(nDCG(gain='exp')@10)",
+        "R@5",
+        "RR",
+        "nDCG@3",
+        "nDCG@1",
+    ]
+    assert [str(one) for one in measures_of(named)] == expected
+    assert weir.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "nDCG@{1,3}").measures == ("nDCG@1", "nDCG@3")
+    for text in ("nDCG@{}", "nDCG@{1,}", "nDCG@{1,x}", "nDCG@{0}"):
+        with pytest.raises(BadValue, match=r"the cut-off is|not a measure"):
+            measures_of(text)
 
 
 @pytest.mark.parametrize(

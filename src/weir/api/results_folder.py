@@ -244,7 +244,7 @@ def run_grid(
     cells = grid.complete(path_of(folder), progress, part, on)
     if titles:
         keep_order(path_of(folder), labels=titles)
-    loaded, measures = grid.loaded_datasets(), [str(measure) for measure in grid.measures]
+    loaded, measures = grid.loaded_datasets(), [str(measure) for measure in measures_of(grid.measures)]
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None) + language_notes(loaded, systems)

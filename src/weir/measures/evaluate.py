@@ -6,6 +6,7 @@ By default every judged query counts, and an unanswered one scores 0.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -138,18 +139,26 @@ def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Meas
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
     """Return {name as given: measure}; raises UnknownName for an unknown one, BadValue for an empty list
-    or an invalid setting."""
+    or an invalid setting. A name such as nDCG@{1,3,10} is that of a measure for each cut-off."""
     alone = isinstance(measures, (str, Measure)) or not isinstance(
         measures, Iterable
     )  # such as one of ir-measures
     each: Iterable[Measure | str] = [measures] if alone else measures  # type: ignore[list-item, assignment]  # told apart by `alone`
     by_name = {}
     for one in each:
-        name = str(one)
-        by_name[name] = one if isinstance(one, Measure) else parse_measure(name)
+        for name in _of_each_cutoff(str(one)):
+            by_name[name] = one if isinstance(one, Measure) else parse_measure(name)
     if not by_name:
         raise BadValue("no measure was named; try nDCG@10")
     return by_name
+
+
+def _of_each_cutoff(name: str) -> list[str]:
+    match = _CUTOFFS.fullmatch(name)
+    return [name] if match is None else [match[1] + cut.strip() + match[3] for cut in match[2].split(",")]
+
+
+_CUTOFFS = re.compile(r"(.*@ *)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
 @checked

@@ -326,7 +326,7 @@ def parse_measure(text: str) -> Measure:
 def _malformed(text: str) -> BadValue:
     several = "," in re.sub(r"\([^()]*\)", "", text[:_LONGEST])
     example = (
-        "nDCG@10, each by itself: `measures=['nDCG@10', 'RR']`"
+        "nDCG@10, each by itself: `measures=['nDCG@10', 'RR']`; or nDCG@{1,3,10}"
         if several
         else "nDCG@10 or nDCG(gain='exp')@10"
     )
