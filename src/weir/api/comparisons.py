@@ -941,10 +941,11 @@ def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str
     names, drops = list[str](), dict[str, float]()
     for text in texts:
         name, colon, drop = text.rpartition(":")
-        names.append(str(parse_measure(name if colon else text)))
+        named = [str(one) for one in measures_of(name if colon else text)]
+        names += named
         if colon:
             try:
-                drops[names[-1]] = float(drop)
+                drops |= dict.fromkeys(named, float(drop))
             except ValueError:
                 raise BadValue(
                     f"`measures={text!r}`: the drop is '{drop}'; expected such as {name}:0.01"
