@@ -202,7 +202,7 @@ def test_the_page_lists_every_format_as_it_is(form):
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert re.findall(r"`(\.\w+)`", cells[1]) == list(form.suffixes)
     assert (cells[5] == "`.gz` `.zst`") == form.packs
-    assert cells[6] == (form.library or "numpy")
+    assert cells[6] == ("pyarrow" if form.name in ("parquet", "arrow") else "numpy")
     assert ("without white space" in cells[4]) == (not form.blanks)
 
 

@@ -68,11 +68,13 @@ def test_an_objective_that_some_queries_have_is_a_factor(server, tmp_path, capsy
     assert weir.benchmark(str(plain), "bm25(k1={1.2, 1.3})", "nDCG@10", out=tmp_path / "two").twins == {}
 
 
+@pytest.mark.filterwarnings("default")
 def test_equal_systems_are_one(tmp_path, capsys):
     folder = write_collection(tmp_path / "c")
     arguments = ["-s", "bm25", "-s", "BM25", "-s", "bm25(k1=0.9)", "-m", "nDCG@10", "-o", str(tmp_path / "r")]
     assert main(["run", "-q", "-d", str(folder), *arguments]) == 0
     out, err = capsys.readouterr()
+    assert "BM25 and bm25 are one system, bm25: it runs once" in err
     assert out.count("bm25") == 1
     assert "differ" not in err
     assert "exactly the same" not in err

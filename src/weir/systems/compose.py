@@ -168,7 +168,7 @@ class FunctionSystem:
         BadRanking if it cannot search."""
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
-            return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())), whole=True)
+            return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
         if isinstance(searcher, IndexObject):
             index = searcher.index(dict(zip(corpus.ids, corpus.view(VIEW), strict=True)))
             searcher = searcher if index is None else index
@@ -189,8 +189,6 @@ class FunctionSearcher:
     name: str
     corpus: Corpus
     function: SearchFunction
-    whole: bool = False
-    """True if each call gets all documents, so that a single query takes the time to read them."""
 
     __repr__ = index_repr
 
@@ -205,7 +203,7 @@ class FunctionSearcher:
         return asked_further(self, queries, k, context, (len(self.corpus), len(self.corpus)))
 
     def costs(self) -> Costs:
-        return Costs(asked_again=not self.whole)
+        return Costs()  # a function may be a service that is paid for each request, so it is asked once
 
 
 @dataclass(frozen=True)
