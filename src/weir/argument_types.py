@@ -40,6 +40,10 @@ _KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
 _FROM_DICTS = {"Corpus", "Queries"}
 _OF_OTHERS = {"Measure": "ir_measures"}
 """Class -> library whose objects are accepted too, by their names."""
+_CONVERTED = {
+    ("mteb", "AbsTask"): "; weir.plugins.bridges.collections_from_mteb(task) converts a task of MTEB"
+}
+"""(Library, class) -> how its objects become values of Weir."""
 _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
 
 
@@ -237,7 +241,12 @@ class _Parameter:
             wrong = next(v for v in _elements(value) if not _accepts_element(v, kind, module))
             held = shown_value(wrong).replace("of type", "a value of type", 1)
             raise BadValue(f"{self.name} holds {held}; expected {_described((kind,), module)}")
-        raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}")
+        how = next((how for kind in type(value).__mro__ if (how := _CONVERTED.get(_qualified(kind)))), "")
+        raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}{how}")
+
+
+def _qualified(kind: type) -> tuple[str, str]:
+    return kind.__module__.partition(".")[0], kind.__name__
 
 
 def _is_table(value: object) -> bool:
@@ -345,8 +354,12 @@ def _accepts_element(value: object, words: Words, module: str) -> bool:
 
 @cache
 def _element_types(arguments: tuple[ast.expr, ...], module: str) -> list[Words]:
-    last = [one for one in arguments if not (isinstance(one, ast.Constant) and one.value is Ellipsis)][-1:]
+    last = [one for one in arguments if not _is_ellipsis(one)][-1:]
     return [one for node in last for one in _types(node, module)]
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def shown_value(value: object) -> str:
@@ -373,6 +386,9 @@ def _described(types: Iterable[Words], module: str) -> str:
     words = list[str]()
     for name, arguments in types:
         text = _KINDS[name][1] if name in _KINDS else with_article(name)
+        if name == "tuple" and len(arguments) > 1 and not _is_ellipsis(arguments[-1]):
+            words.append(f"a tuple of {len(arguments)}")
+            continue
         text += ", {identifier: text}, a frame" if name in _FROM_DICTS else ""
         inner = _element_types(arguments, module)
         if inner and not {one for one, _ in inner} & _ANYTHING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+
 import pytest
 
 from tests.bridges.conftest import foreign
@@ -20,7 +22,12 @@ from mteb.models.sentence_transformer_wrapper import (  # noqa: E402 - behind th
 )
 
 import weir  # noqa: E402 - behind the skip
-from weir.plugins.bridges import from_mteb, to_mteb, write_mteb_results  # noqa: E402 - behind the skip
+from weir.plugins.bridges import (  # noqa: E402 - behind the skip
+    collections_from_mteb,
+    from_mteb,
+    to_mteb,
+    write_mteb_results,
+)
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 MEASURES = {"ndcg_at_10": "nDCG@10", "map_at_100": "AP@100", "recall_at_100": "R@100", "mrr_at_10": "RR@10"}
@@ -141,6 +148,59 @@ def test_candidates_of_a_task_are_ordered_by_the_systems_own_scores(task, brook)
     assert by_mteb(to_mteb(weir.BM25()), task) == pytest.approx(expected, abs=1e-5)
     assert by_mteb(to_mteb(weir.Score(weir.BM25())), task) == pytest.approx(expected, abs=1e-5)
     assert by_mteb(to_mteb(weir.RM3() >> weir.Score(weir.BM25())), task) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("own", ["plain", "candidates", "self-matches", "instructions"])
+def test_a_task_is_a_collection_that_scores_here_as_there(task, brook, own):
+    loaded = task.load_data
+
+    def load_data(**about):
+        loaded(**about)
+        split = task.dataset["default"]["test"]
+        queries, documents = (split[part]["id"] for part in ("queries", "corpus"))
+        if own == "candidates":
+            split["top_ranked"] = {query: sorted(documents)[n::3] for n, query in enumerate(queries)}
+        if own == "self-matches":
+            names = dict(zip(documents, queries, strict=False))  # documents with the identifiers of queries
+            ids = [names.get(one, one) for one in documents]
+            split["corpus"] = split["corpus"].remove_columns("id").add_column("id", ids)
+            judged = split["relevant_docs"].items()
+            split["relevant_docs"] = {q: {names.get(d, d): g for d, g in row.items()} for q, row in judged}
+        if own == "instructions":
+            split["queries"] = split["queries"].add_column("instruction", ["water"] * len(queries))
+
+    task.load_data, task.ignore_identical_ids = load_data, own == "self-matches"
+    [collection] = collections_from_mteb(task)
+    assert (collection.name, collection.split) == ("BrookFacts", "test")
+    letters = weir.encoder(
+        lambda texts: [[text.count(letter) + 1.0 for letter in ascii_lowercase] for text in texts],
+        name="letters",
+        similarity="cosine",
+    )
+    system = weir.Dense(letters)  # it scores all documents, as MTEB has all candidates scored
+    rows = weir.benchmark(collection, system, list(MEASURES.values())).rows
+    assert [row.mean for row in rows] == pytest.approx(by_mteb(to_mteb(system), task), abs=1e-5)
+    split = task.dataset["default"]["test"]
+    task.dataset = {"default": {"test": split, "dev": split}, "de": {"test": split}}
+    assert [one.name for one in collections_from_mteb(task)] == [
+        "BrookFacts-test",
+        "BrookFacts-dev",
+        "BrookFacts#de",
+    ]
+
+
+def test_what_is_no_collection_says_how_a_task_becomes_one(task):
+    for call in (lambda: weir.benchmark(task, "bm25"), lambda: weir.load(task)):
+        with pytest.raises(
+            weir.WeirError, match=r"bridges\.collections_from_mteb\(task\) converts a task of MTEB"
+        ):
+            call()
+    task.skip_first_result = True
+    for other in (task, BrookFacts, "BrookFacts"):
+        with pytest.raises(
+            weir.WeirError, match=r"leaves out the first document|expected a retrieval task of MTEB"
+        ):
+            collections_from_mteb(other)
 
 
 def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused():

@@ -7,9 +7,12 @@ paper prints differs from both ways to compute it.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weir.datasets.load import load
 from weir.errors import BadValue
+from weir.experiment.published import published
 from weir.plugins.report.paper import (
     CollectionFacts,
     PaperScore,
@@ -72,11 +75,28 @@ def test_a_mean_over_other_datasets_is_never_compared():
     scores = {("a", "x"): PaperScore(0.5), ("b", "x"): PaperScore(0.1), ("a", "y"): PaperScore(0.6)}
     table = paper_table(scores, "nDCG@10", "x")
     assert not any(row[0].text == "average" for row in table.rows)
-    assert [cell.text for cell in table.rows[-3]] == ["against x", "", "+20.0%"]
+    assert [(cell.text, cell.more) for cell in table.rows[-3]] == [
+        ("against x", ""),
+        ("", ""),
+        ("+20.0%", "(1)"),
+    ]
+    assert "their number in brackets" in table.notes[0]
     assert [[cell.text for cell in row] for row in table.rows[-2:]] == [
         ["datasets higher", "", "1"],
         ["datasets lower", "", "0"],
     ]
+
+
+@given(st.sampled_from(published("scifact", measure="nDCG@10")), st.floats(-0.002, 0.002))
+def test_a_dataset_counts_as_higher_or_lower_only_beyond_the_printed_digits(score, gap):
+    ours, theirs = PaperScore(score.value + gap), PaperScore(score.value, published=score)
+    away = PaperScore(0.5, published=None)
+    scores = {("a", "x"): theirs, ("b", "x"): away, ("a", "y"): ours, ("b", "y"): away}
+    for baseline, other in (("x", "y"), ("y", "x")):  # whichever of the two is the baseline
+        higher, lower = paper_table(scores, "nDCG@10", baseline).rows[-2:]
+        column = 1 + ["x", "y"].index(other)
+        counted = int(higher[column].text) + int(lower[column].text)
+        assert counted == (not score.agrees(ours.value))
 
 
 def test_one_dataset_has_no_average_of_itself():

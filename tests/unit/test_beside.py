@@ -42,6 +42,17 @@ def test_every_published_score_of_a_publisher_stands_below_ones_own(folder):
     assert values == sorted(values, reverse=True)
 
 
+def test_a_score_of_other_data_is_marked_in_its_row(folder, monkeypatch):
+    """The counts of these two documents are not SciFact's; of the published ones they would be."""
+    for differs in (True, False):
+        if not differs:
+            monkeypatch.setattr("weir.experiment.beside.not_as_published", lambda cell: "")
+        found = weir.results_beside(folder, "BEIR paper", "nDCG@10", ["scifact:test"])
+        [table] = found.tables()
+        marked = {row[0].text for row in table.rows if row[1].more == "other data"}
+        assert marked == {one.system for one in found if one.other_data} == ({"bm25"} if differs else set())
+
+
 def test_what_would_run_a_published_model_is_named(folder):
     found = weir.results_beside(folder, "BEIR paper", "nDCG@10", ["scifact:test"])
     runs_as = {one.system: one.runs_as for one in found}

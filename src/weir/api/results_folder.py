@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -47,12 +48,14 @@ from weir.experiment.results import (
     damaged_records,
     finished_and_lacking,
     finished_cells,
+    given_objects,
     keep_order,
     largest_k,
     mixed_provenance,
     provenance_of,
     rows_with_groups,
     scored_measures,
+    stages_of_object,
     system_titles,
     with_collections,
 )
@@ -241,6 +244,7 @@ def run_grid(
         fetch_missing([name for name in grid.datasets if isinstance(name, str)], progress)
     part = None if share is None else experiment.experiment.Share.parse(share)
     titles = labels_of(labels, [str(system) for system in grid.parsed_systems()])
+    begun = datetime.now(UTC).isoformat(timespec="milliseconds")  # as in records
     cells = grid.complete(path_of(folder), progress, part, on)
     if titles:
         keep_order(path_of(folder), labels=titles)
@@ -248,6 +252,7 @@ def run_grid(
     judged = [one for one in loaded if not one.unjudged]
     systems = grid.parsed_systems()
     notes = dataset_notes(judged, measures, grid.k, grid.drop_self or None) + language_notes(loaded, systems)
+    notes += _kept_notes(cells, begun)
     if unjudged := [one.name for one in loaded if one.unjudged]:
         begin = f"weir labels pool {folder} -o pool/ writes a sheet to judge"
         notes.append(
@@ -261,6 +266,29 @@ def run_grid(
     with suppress(WeirError):  # damaged results of others are no matter of these
         notes += _other_names(cells, finished_cells(path_of(folder), unjudged=True))
     return shown_rows(cells, (), notes, titles)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{', '.join(names[:2])} and {len(names) - 2} others"
+
+
+def _kept_notes(cells: Sequence[ResultCell], begun: str) -> Iterator[Note]:
+    # That an object is the one that made them is the user's word, by its version.
+    systems_of: dict[tuple[str, str, str], dict[str, None]] = {}
+    since: dict[tuple[str, str, str], str] = {}
+    for cell in cells:
+        for one in given_objects(cell):
+            made = [] if one.version is None else stages_of_object(cell, one)
+            if kept := [record for record in made if str(record.made.get("when")) < begun]:
+                stages = dict.fromkeys("rankings" if record.kind == "run" else record.kind for record in kept)
+                key = one.name, str(one.version), " and ".join(stages)
+                systems_of.setdefault(key, {})[cell.called] = None
+                since[key] = max(since.get(key, ""), experiment.reproductions.when(kept[-1].made))
+    for (name, version, parts), systems in systems_of.items():
+        kept_from = f"{parts} of {_few(list(systems))} as kept from {since[name, version, parts]}"
+        yield Note(
+            f"{name}: {kept_from}; the object was not asked for them, as its version is still {version}"
+        )
 
 
 def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> Iterator[Note]:

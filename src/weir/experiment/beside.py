@@ -24,7 +24,7 @@ from weir.experiment.published import (
     unknown_name,
     words_of,
 )
-from weir.experiment.results import ResultCell
+from weir.experiment.results import ResultCell, not_as_published
 from weir.measures.measure import direction
 
 
@@ -50,6 +50,8 @@ class BesideScore:
     """The system of Weir that claims to be the published model; "" if none does."""
     reported_as: str = ""
     """The name under which a published score has the collection; "" for one's own."""
+    other_data: str = ""
+    """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
@@ -70,14 +72,19 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
     known = {cell.dataset: reported_of(cell) for cell in cells}
+    other_data = {cell.dataset: other for cell in cells if not given and (other := not_as_published(cell))}
     own_names = {
         cell.dataset: cell.collection for cell in cells if given
     }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
+        differs = next((other_data[n] for n in (dataset, *catalogue.members(dataset)) if n in other_data), "")
         beside_rows += [
-            BesideScore(dataset, measure, row.title or row.system, row.mean, score(row.mean)) for row in own
+            BesideScore(
+                dataset, measure, row.title or row.system, row.mean, score(row.mean), other_data=differs
+            )
+            for row in own
         ]
         at = known.get(dataset) or Reported(dataset, "test", None)  # a group, of whose members the cells are
         there = [
@@ -141,6 +148,7 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     for one in scores:
         numbered = one.source and len(sources) <= MOST_SOURCES
         more = f"[{sources.index((one.source, one.note)) + 1}]" if numbered else ""
+        more = "other data" if one.other_data else more
         shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(
             one.printed, more=more, value=one.value
         )

@@ -787,6 +787,15 @@ def given_objects(cell: ResultCell) -> list[GivenObject]:
     ]
 
 
+def stages_of_object(cell: ResultCell, one: GivenObject) -> list[Record]:
+    """Return the records of a result's stages in which a user's object took part, inputs first."""
+    return [
+        record
+        for _, record in cell.stages
+        if any(found.get("name") == one.name for found in _objects(record.declared))
+    ]
+
+
 def _objects(described: object) -> Iterator[Mapping[str, Any]]:
     if isinstance(described, Mapping):
         if "object" in described or "object" in (described.get("system"), described.get("reranker")):

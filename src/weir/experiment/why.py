@@ -370,6 +370,16 @@ class Effect:
     documented: bool = False
     """True if the publisher documents this rule."""
 
+    @property
+    def in_words(self) -> str:
+        """How much of the gap is explained: a percentage up to 100%, beyond it words; "-" without a gap."""
+        share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
+        if share > 2:
+            return "reverses and widens the gap"
+        if share > 1:
+            return "reverses the gap"
+        return "-" if math.isnan(share) else "widens the gap" if share < 0 else f"{abs(share):.0%}"
+
 
 @dataclass(frozen=True, repr=False)
 class Why:
@@ -820,9 +830,8 @@ def _effect_tables(why: Why) -> list[Table]:
     if near:
         lines = [["scored again, each change alone", *_column_names(why), "gap left", "explains"]]
         for e in near:
-            explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
             name = f"{e.kind}: {e.change}{' *' if e.documented else ''}"
-            lines.append([name, score(e.first), _mean_shown(why, e.second), change(e.gap), explains])
+            lines.append([name, score(e.first), _mean_shown(why, e.second), change(e.gap), e.in_words])
         tables.append(table_of(lines, right=4))
     notes = [f"further away: {far}"] * bool(far) + [f"no effect: {idle}"] * bool(idle)
     return [*tables, *([replace(sentences(*notes), follows=bool(near))] if notes else [])]

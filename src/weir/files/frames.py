@@ -360,8 +360,8 @@ def refuse_mismatched(qrels: object, run: object) -> None:
         floats = bool(grades) and all(issubclass(kind, (float, np.floating)) for kind in grades)
         if floats and scores and all(map(_whole, scores)):
             raise BadValue(
-                "the judgments hold floats and the run whole numbers only; judgments come first, then the run "
-                "(if that is so, give the scores as float)"
+                "the judgments hold floats and the run whole numbers only; judgments come first, then the run; "
+                "if these do stand in that order, give the scores as float"
             )
         if not scores or not all(issubclass(kind, (Real, np.number)) for kind in grades | scores):
             return

@@ -393,7 +393,8 @@ def _refuse_exchanged(run: Path, qrels: Qrels) -> None:
     if len(scores) and np.isin(scores, GRADES).all():
         raise BadValue(
             f"{run}: its scores are grades such as {scores[-1]:g}, and {differ} in the judgments, as scores do; "
-            "judgments come first, then runs (if that is so, multiply the scores by 10)"
+            "judgments come first, then runs; if these do stand in that order, multiply the scores by 10, which "
+            "changes no ranking"
         )
 
 

@@ -97,6 +97,10 @@ class ModelCard:
             return self.name
         return {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(self.kind, "")
 
+    def has_checkpoint(self, name: str) -> bool:
+        """Return True if a model object's checkpoint, a hub name or the end of a path, is this model's."""
+        return name == self.hub or (bool(self.package) and name == f"{self.package}/{self.package_folder}")
+
     @property
     def packaged(self) -> bool:
         """True if an installed Python package contains the checkpoint."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,12 +200,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     # Resampled in id order and from the same seed for each measure.
     values = scores.values[:, scores.id_order()]
     defined = ~np.isnan(values)
-    # Others' values under a name of ours may be percentages.
-    bounded = (
-        within_unit(measure) and all_within_unit(row)
-        for measure, row in zip(scores.measures, values, strict=True)
-    )
-    unit = np.array(list(bounded), np.bool_)
+    unit = np.array(list(map(_within_unit, scores.measures, values)), np.bool_)
     geometric = np.array([measure in scores.geometric for measure in scores.measures], np.bool_)
     bounds = np.full((len(values), 2), np.nan)
     # Measures that are defined for the same queries share the samples.
@@ -218,6 +213,20 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
                 bounds[rows] = mean_bounds(parts, level=level, unit=unit[rows], geometric=logarithms)
     means = scores.mean_values().tolist()
     return [Interval(mean, *or_nan(ends)) for mean, ends in zip(means, bounds.tolist(), strict=True)]
+
+
+def interval_methods(scores: Scores) -> list[Literal["wilson", "student", "percentile bootstrap"]]:
+    """Return the methods by which `intervals` computes intervals of the measures, as far as they have one."""
+    found: list[Literal["wilson", "student", "percentile bootstrap"]] = []
+    for measure, row in zip(scores.measures, scores.values, strict=True):
+        unit = np.array([_within_unit(measure, row)])
+        shares, few = _small_rows([row[~np.isnan(row)][None]], unit & (measure not in scores.geometric))
+        found.append("wilson" if shares[0] else "student" if few[0] else "percentile bootstrap")
+    return found
+
+
+def _within_unit(measure: str, values: Float64) -> bool:
+    return within_unit(measure) and all_within_unit(values)  # others' under a name of ours may be percentages
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
@@ -326,15 +335,11 @@ def mean_bounds(
     if sum(counts) < fewest(level) or min(counts) < 2:
         return bounds
     unit = np.zeros(rows, np.bool_) if unit is None else unit
-    # Values of a single part that are all 0 or 1: `share_bounds`. Fewer than FEW_VALUES in a part, or nearly
-    # all at one end: `few_bounds`. Else percentiles of resampled means.
-    at_ends = np.stack([sum((part == end).sum(axis=1) for part in parts) for end in (0.0, 1.0)])
-    total = sum(counts)
+    # Percentiles of resampled means, unless `_small_rows` says otherwise.
     plain = unit & (not geometric)
-    shares = (at_ends.sum(axis=0) == total) & plain & (len(parts) == 1)
-    few = ~shares & ((min(counts) < FEW_VALUES) | (plain & (total - at_ends.max(axis=0) < APART_VALUES)))
+    shares, few = _small_rows(parts, plain)
     for row in np.flatnonzero(shares).tolist():
-        bounds[row] = share_bounds(int(at_ends[1, row]), total, level)
+        bounds[row] = share_bounds(int(parts[0][row].sum()), counts[0], level)
     for row in np.flatnonzero(few).tolist():
         bounds[row] = few_bounds([part[row] for part in parts], level, bool(plain[row]), geometric)
     many = ~shares & ~few & np.logical_or.reduce([(part != part[:, :1]).any(axis=1) for part in parts])
@@ -343,6 +348,19 @@ def mean_bounds(
         each = [resampled_means(part[many], draws, resamples) for part in parts]
         bounds[many] = percentiles(np.mean(np.exp(each) if geometric else each, axis=0), level)
     return np.clip(bounds, 0.0, 1.0) if geometric else bounds
+
+
+def _small_rows(
+    parts: Sequence[Float64], plain: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    # Values of a single part that are all 0 or 1: `share_bounds`. Fewer than FEW_VALUES in a part, or nearly
+    # all at one end: `few_bounds`.
+    counts = [part.shape[1] for part in parts]
+    at_ends = np.stack([sum((part == end).sum(axis=1) for part in parts) for end in (0.0, 1.0)])
+    total = sum(counts)
+    shares = (at_ends.sum(axis=0) == total) & plain & (len(parts) == 1)
+    few = ~shares & ((min(counts) < FEW_VALUES) | (plain & (total - at_ends.max(axis=0) < APART_VALUES)))
+    return shares, few
 
 
 def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""MTEB's models as systems, and systems as models of MTEB."""
+"""MTEB's models as systems, systems as models of MTEB, and its tasks as collections."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Ids, Strings
+from weir.datasets.load import Dataset
 from weir.errors import BadValue, require
 from weir.experiment.stages import slug
 from weir.models.encoder import ObjectEncoder
@@ -62,6 +63,18 @@ class MtebSearch(Protocol):
 
 
 @runtime_checkable
+class MtebRetrievalTask(Protocol):
+    """A task with the methods of MTEB's AbsTaskRetrieval."""
+
+    metadata: Any
+    data_loaded: bool
+    ignore_identical_ids: bool
+    skip_first_result: bool
+    load_data: Callable[..., None]
+    convert_v1_dataset_format_to_v2: Callable[..., None]
+
+
+@runtime_checkable
 class _Tensor(Protocol):
     def detach(self) -> Any:  # noqa: ANN401  a tensor
         ...
@@ -103,6 +116,37 @@ def from_mteb(
     return DenseRetriever(ObjectEncoder(encode.queries, encode.documents, identity, SIMILARITIES[similarity]))
 
 
+def collections_from_mteb(task: object) -> list[Dataset]:
+    """Return the collections of a retrieval task of MTEB, one for each subset and split, after loading it if necessary.
+
+    task: an object of MTEB's AbsTaskRetrieval, such as `mteb.get_task("SciFact")`.
+
+    Each is called as the task, followed by #subset unless that is the default, and by -split if there are several.
+    Instructions stand after the queries, candidates alone are ranked and documents that are the query left out, as
+    MTEB does. Raises BadValue for another object, for conversations, and for a task that skips first results.
+    """
+    if isinstance(task, type) or not isinstance(task, MtebRetrievalTask):
+        raise BadValue(
+            f"found {task!r:.80}; expected a retrieval task of MTEB, such as mteb.get_task('SciFact')"
+        )
+    name = str(task.metadata.name)
+    if task.skip_first_result:
+        raise BadValue(f"{name} leaves out the first document of each ranking, which Weir does not")
+    if not task.data_loaded:
+        task.load_data()
+    task.convert_v1_dataset_format_to_v2(num_proc=None)
+    found = []
+    subsets: Mapping[str, Mapping[str, Any]] = vars(task)["dataset"]
+    for subset, splits in subsets.items():
+        for split, data in splits.items():
+            own = name + f"#{subset}" * (subset != SUBSET) + f"-{split}" * (len(splits) > 1)
+            parts = _documents(data["corpus"]), _queries(data["queries"]), data["relevant_docs"]
+            one = Dataset.of(*parts, own, candidates=data["top_ranked"])
+            dropped = replace(one.layout, self_match="drop" if task.ignore_identical_ids else "keep")
+            found.append(replace(one, layout=dropped))
+    return found
+
+
 def to_mteb(system: object, name: str | None = None, revision: str | None = None) -> MtebSearchModel:
     """Return a system as a model of MTEB's search protocol: `mteb.evaluate(to_mteb(weir.BM25()), tasks)`.
 
@@ -133,12 +177,7 @@ class MtebSearchModel:
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
         """Index the documents of a task, with columns id, text and perhaps title."""
-        titles = corpus["title"] if "title" in corpus.column_names else None
-        documents = Corpus(
-            Ids.of(map(str, corpus["id"])),
-            Strings.of(text or "" for text in corpus["text"]),
-            None if titles is None else Strings.of(title or "" for title in titles),
-        )
+        documents = _documents(corpus)
         searcher = None if isinstance(self.system, Reranker) else indexed(self.system, documents)
         self.indexed = documents, searcher
 
@@ -160,13 +199,7 @@ class MtebSearchModel:
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")
         documents, searcher = self.indexed
-        texts = list(queries["text"])
-        if texts and not isinstance(texts[0], str):
-            raise BadValue("the queries of this task are conversations; expected texts")
-        if "instruction" in queries.column_names:
-            pairs = zip(texts, queries["instruction"], strict=True)
-            texts = [f"{text} {one}" if one is not None else text for text, one in pairs]
-        own_queries = Queries.of(dict(zip(map(str, queries["id"]), texts, strict=True)))
+        own_queries = _queries(queries)
         if top_ranked is not None:
             searcher = indexed(candidate_ranking(self.system, Run.of(top_ranked)), documents)
         if searcher is None:
@@ -174,6 +207,25 @@ class MtebSearchModel:
                 f"{self.system} only re-ranks the results of a system; give such as weir.BM25() >> {self.system}"
             )
         return rankings(searcher, own_queries, top_k, self.system).to_dict()
+
+
+def _documents(corpus: Any) -> Corpus:  # noqa: ANN401  a Dataset of the package datasets
+    titles = corpus["title"] if "title" in corpus.column_names else None
+    return Corpus(
+        Ids.of(map(str, corpus["id"])),
+        Strings.of(text or "" for text in corpus["text"]),
+        None if titles is None else Strings.of(title or "" for title in titles),
+    )
+
+
+def _queries(queries: Any) -> Queries:  # noqa: ANN401  a Dataset of the package datasets
+    texts = list(queries["text"])
+    if texts and not isinstance(texts[0], str):
+        raise BadValue("the queries of this task are conversations; expected texts")
+    if "instruction" in queries.column_names:
+        pairs = zip(texts, queries["instruction"], strict=True)
+        texts = [f"{text} {one}" if one is not None else text for text, one in pairs]
+    return Queries.of(dict(zip(map(str, queries["id"]), texts, strict=True)))
 
 
 def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Reranker:

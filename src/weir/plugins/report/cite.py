@@ -24,7 +24,7 @@ from weir.measures import measures_of
 from weir.models.checkpoints import cards
 from weir.plugins.llm.rerank import METHODS
 from weir.stats.compare import ComparisonMethod
-from weir.stats.resampling import FEW_VALUES
+from weir.stats.resampling import interval_methods
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
 
@@ -106,7 +106,8 @@ def cite(
     datasets: only these datasets, by default all. A group means its members.
     systems: only these systems, by default all.
 
-    Raises FormatError for a folder without results, UnknownName for an absent dataset or system.
+    Raises FormatError for a folder without results, UnknownName for an absent dataset or system, StoreError for
+    changed scores.
     """
     cells = chosen_cells(finished_cells(path_of(folder)), datasets, systems)
     subjects = list(dict.fromkeys(_subjects(cells, tuple(measures))))
@@ -155,19 +156,19 @@ def _subjects(cells: Sequence[ResultCell], measures: tuple[str, ...]) -> Iterabl
         words = re.findall(r"[\w.-]+", cell.system)
         yield from (f"{kinds[word]} {word}" for word in words if word in kinds)
         for one in given_objects(cell):
-            card = next((card.name for card in cards() if card.hub in (one.name, one.checkpoint)), "")
+            names = one.name, one.checkpoint
+            card = next((card.name for card in cards() if any(map(card.has_checkpoint, names))), "")
             yield f"model {card}" if card else f"object {one}"
-    for measure in measures_of(
-        measures or tuple(dict.fromkeys(row.measure for c in cells for row in c.rows))
-    ):
+    named = measures_of(measures or tuple(dict.fromkeys(row.measure for c in cells for row in c.rows)))
+    for measure in named:
         yield f"measure {measure.name}"
         if measure.condensed:
             yield "measure condensed"
     for cell in cells:
-        sizes = (
-            row.queries if row.counted is None else row.counted for row in cell.rows if row.low == row.low
-        )
-        yield from ("interval student" if n < FEW_VALUES else "interval percentile bootstrap" for n in sizes)
+        shown = {row.measure for row in cell.rows if row.low == row.low} & set(map(str, named))
+        scores = cell.values()
+        methods = zip(scores.measures, interval_methods(scores), strict=True)
+        yield from (f"interval {method}" for measure, method in methods if measure in shown)
     method = ComparisonMethod()
     yield from (f"test {method.test}", f"correction {method.correction}")
     yield from ("effect Hedges' g", "minimum detectable effect", "measure Judged")  # stand in every table

@@ -74,6 +74,14 @@ class PaperScore:
     """True if the system was trained on these data."""
     verdict: str = ""
     """Against the baseline."""
+    published: PublishedScore | None = None
+    """The published score that it is; None for one's own."""
+
+    def above(self, other: PaperScore) -> float:
+        """Return the difference to another score, 0 if one is published and equals the other to its printed digits."""
+        pairs = ((self.published, other.value), (other.published, self.value))
+        agreed = any(printed is not None and printed.agrees(value) for printed, value in pairs)
+        return 0.0 if agreed else self.value - other.value
 
 
 Scores = Mapping[tuple[str, str], PaperScore]
@@ -89,7 +97,8 @@ def paper_table(
     units: {dataset: its unit in averages, such as its group}.
 
     Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
-    average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it.
+    average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it:
+    neither if a published score is equal to its printed digits.
     Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
@@ -105,23 +114,29 @@ def paper_table(
     best_mean = max((way * mean for mean in mean_of.values()), default=0.0) if way else math.nan
     averages, against = [Cell("average")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
+    differ = len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1
     for system in systems:
         common = [d for d in averaged if (d, system) in scores and (d, baseline) in scores]
+        rests_on = f"({len(common)})" * differ
         mean, base = (_mean(scores, one, common, units or {}) for one in (system, baseline))
         average = mean_of.get(system)
         best = average is not None and len(mean_of) > 1 and way * average == best_mean
         averages.append(Cell("–") if average is None else Cell(short_score(average), best, value=average))
         compared = system != baseline and base > 0 and math.isfinite(mean)
-        against.append(Cell(share_change(mean / base), value=mean / base - 1) if compared else Cell(""))
-        gaps = [scores[d, system].value - scores[d, baseline].value for d in common]
+        ratio = (
+            Cell(share_change(mean / base), more=rests_on, value=mean / base - 1) if compared else Cell("")
+        )
+        against.append(ratio)
+        gaps = [scores[d, system].above(scores[d, baseline]) for d in common]
         counted = system != baseline and bool(common)
         above.append(Cell(str(sum(gap > 0 for gap in gaps)) if counted else ""))
         below.append(Cell(str(sum(gap < 0 for gap in gaps)) if counted else ""))
     notes = [f"{IN_DOMAIN} trained on these data"] if any(one.in_domain for one in scores.values()) else []
     outside = [d for d in datasets if d not in averaged]
     notes += [f"averages leave out {', '.join(outside)}"] if outside else []
-    if len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1:
-        notes.append("ratios and counts are over the datasets that a system shares with the baseline")
+    if differ:
+        shares = "ratios and counts are over the datasets that a system shares with the baseline"
+        notes.append(f"{shares}, their number in brackets")
     if len(shared) < len(averaged):
         over = (
             f"are over the {len(shared)}"
@@ -372,7 +387,7 @@ def published_table(
     place_of = {(d, split): f"{d}:{split}" if len(of) > 1 else d for d, of in splits.items() for split in of}
     scores = {
         (place_of[one.dataset, one.split], one.model.rpartition(" [")[0]): PaperScore(
-            one.value, (one.dataset, one.model) in in_domain
+            one.value, (one.dataset, one.model) in in_domain, published=one
         )
         for one in own
     }

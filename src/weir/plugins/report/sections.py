@@ -1759,6 +1759,8 @@ def _python_lines(study: Study) -> tuple[str, ...]:
     objects = {one.name: one for cell in own for one in given_objects(cell)}
     lines = ["import weir", "", "objects = {  # as they were given; the names are those in the results"]
     lines += [f"    {name!r}: ...,  # {str(one).removeprefix(f'{name}: ')}" for name, one in objects.items()]
+    if any(one.version is None for one in objects.values()):
+        lines.append("    # without a version, results come back beside these, under another key")
     lines += ["}"]
     for depth in dict.fromkeys(cell.depth for cell in own):
         cells = [cell for cell in own if cell.depth == depth]

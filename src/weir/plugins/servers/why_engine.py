@@ -569,9 +569,8 @@ def _engine_why_tables(results: Sequence[EngineWhy]) -> tuple[Table, ...]:
         if why.effects:
             lines = [["searched again, each change alone", "first", "second", "gap left", "explains"]]
             for e in why.effects:
-                explains = "-" if math.isnan(e.explains) else f"{e.explains:.0%}"
                 lines.append(
-                    [f"{e.kind}: {e.change}", score(e.first), score(e.second), change(e.gap), explains]
+                    [f"{e.kind}: {e.change}", score(e.first), score(e.second), change(e.gap), e.in_words]
                 )
             tables.append(table_of(lines, right=4))
         if both := [t for t in why.terms if t.first and t.second][:SHOWN_QUERIES]:
