@@ -14,7 +14,9 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType, ModuleType
 
 _SHOWN = 80  # characters of a name in a message
@@ -206,6 +208,26 @@ def user_level() -> int:
             outermost = level
         frame = frame.f_back
     return outermost + 1
+
+
+@contextmanager
+def held_warnings() -> Iterator[None]:
+    """Give the RankingWarnings of a block at its end, each text once; none if it raises, as the error tells their
+    cause."""
+    ended = False
+    try:
+        with warnings.catch_warnings(record=True) as held:
+            warnings.simplefilter("always", RankingWarning)
+            yield
+        ended = True
+    finally:
+        told = set[str]()
+        for one in held:
+            if not issubclass(one.category, RankingWarning):
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            elif ended and str(one.message) not in told:
+                warnings.warn(one.message, stacklevel=user_level())
+                told.add(str(one.message))
 
 
 class LossWarning(UserWarning):

@@ -15,10 +15,11 @@ from weir.argument_types import checked
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged, joined
 from weir.core.qrels import Qrels
+from weir.core.roles import MANY_QUERIES
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, RankingWarning, user_level
+from weir.errors import BadValue, RankingWarning, held_warnings, user_level
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
     from weir.core.corpus import Queries
     from weir.datasets.load import Dataset
     from weir.stats.calibration import GatedLabels
-
-
-_NO_CHANCE = 5
-"""Answered queries of which none returned a judged document by chance."""
 
 
 @checked
@@ -93,7 +90,7 @@ def evaluate(
         scores = scores_of(judged, requested, rules)
         fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
         scores = noted(scores, judged, fractions, requested)
-    if NOTHING_JUDGED in scores.remarks and int(scores.answered.sum()) >= _NO_CHANCE:
+    if NOTHING_JUDGED in scores.remarks and int(scores.answered.sum()) >= MANY_QUERIES:
         warnings.warn(RankingWarning(NOTHING_JUDGED.text), stacklevel=user_level())
     other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
@@ -147,6 +144,13 @@ def _judged(
 ) -> Judged:
     if isinstance(run, (str, os.PathLike)):
         return join_run(Path(run), judgments, rules, queries)
+    with held_warnings():
+        return _joined(run, queries, judgments, rules)
+
+
+def _joined(
+    run: object, queries: Queries | None, judgments: Qrels | IntentQrels, rules: Conventions
+) -> Judged:
     if queries is not None:
         run = run_from(run).by_identifier(queries)
     if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":

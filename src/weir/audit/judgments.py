@@ -14,6 +14,7 @@ from weir.core import rounding
 from weir.core.dangling import dangling as dangling_judgments
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.roles import MANY_QUERIES
 from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.run import Run
 from weir.core.strings import Grades, Int64
@@ -50,7 +51,12 @@ def dangling(subject: Subject) -> Iterator[Finding]:
     qrels = subject.need_qrels()
     absent = dangling_judgments(qrels, subject.need_corpus().ids)
     if absent is not None:
-        cause = f"; {absent.cause}" if absent.cause else ""
+        asked, known = subject.need_queries().ids, subject.need_corpus().ids
+        crossed = (asked.codes(absent.documents) >= 0).all() and (
+            known.codes(qrels.queries.strings) >= 0
+        ).all()
+        why = "they are its queries: the columns of the judgments are exchanged" if crossed else absent.cause
+        cause = f"; {why}" if why else ""
         yield Finding(
             "wrong" if absent.relevant else "caution",
             f"{counted(absent.judgments, 'judgment names', 'judgments name')} "
@@ -82,12 +88,15 @@ def labels(subject: Subject) -> Iterator[Finding]:
     grade, relevant = qrels.grade, relevant_per_query(qrels)
     nothing = np.flatnonzero(relevant == 0)
     if len(nothing):
+        every = len(nothing) == len(qrels) >= MANY_QUERIES
         yield Finding(
-            "caution",
+            "wrong" if every else "caution",
             f"{len(nothing):,} of {len(qrels):,} judged queries "
             f"{one_or_more(len(nothing), 'has no relevant document and scores', 'have no relevant document and score')}"
             " 0 whatever is returned",
-            "say so beside the mean, or leave them out by empty=left-out in every system alike",
+            "see whether the grades stand in another column of the judgments"
+            if every
+            else "say so beside the mean, or leave them out by empty=left-out in every system alike",
             (("queries", float(len(nothing))), ("share", len(nothing) / len(qrels))),
             tuple(qrels.queries.take(nothing[:5]).tolist()),
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Queries
+from weir.core.roles import refuse_exchanged
 from weir.core.run import Run
 from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
@@ -214,6 +215,8 @@ def _of_files(
     with silent():  # what is odd about rankings becomes findings
         rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     dataset = rules.dataset
+    for path, run in zip(runs, rankings.values(), strict=True):
+        refuse_exchanged(qrels, run, f"{path}: ")
     if dataset is None:
         return Subject(name, qrels=qrels, runs=rankings)
     counted, every = rules.counted(qrels), None if dataset.layout.queries is None else dataset.all_queries

@@ -58,6 +58,7 @@ from weir.files.score_files import write_scores
 from weir.files.text_files import Watch, read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, parse_measure, scores_of
+from weir.measures.evaluate import warn_without_relevant
 from weir.registry import Registry
 from weir.stats.resampling import LEVEL, RESAMPLES, SEED
 from weir.stats.score_rows import cut_depth, own_counts, result_rows, uncalibrated
@@ -246,6 +247,7 @@ class Cell:
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
         rows: list[Row] = []
+        warn_without_relevant(judged)
         files, figures = dict[str, Checksum](), dict[str, object](queries=0)
         with self.stages.bench.making() as making, self.stages.bench.timed():
             if measures:

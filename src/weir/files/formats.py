@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
+from weir.core.roles import MANY_QUERIES, is_grade, like_grades
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, RankingWarning, user_level
@@ -634,11 +635,20 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if odd.any():
         start, end = int(table.start[odd.argmax(), -1]), int(table.end[odd.argmax(), -1])
         text = bytes(buffer.text[start:end]).decode("utf-8", "replace")
+        docs = take_strings(buf, rows.start, rows.length)
+        refuse_grades_as_documents(
+            path, docs, take_strings(buf, table.start[:, -1], table.end[:, -1] - table.start[:, -1])
+        )
         raise bad_grade(f"{path}, line {buffer.line_of(start)}", text)
     if width == 3:
         _refuse_ranks_as_grades(path, rows)
         return rows
     second = table.start[:, 1], table.end[:, 1] - table.start[:, 1]
+    if len(rows.first) >= MANY_QUERIES and not rows.score.any():
+        grades = take_strings(buf, *second)
+        if like_grades(grades) and (above := [one for one in grades.tolist() if one > "0"]):
+            found = f"the grade 0 in every line, beside a second column of grades such as '{above[0]}'"
+            raise FormatError(path, found, "query, iteration, document and grade; two columns look exchanged")
     if not differs_from_previous(buf, *second)[1:].any():
         return rows
     _refuse_exchanged_columns(path, buf, rows)
@@ -654,14 +664,15 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
     return FormatError(buffer.path, f"'{line[:80]}'", expected, number)
 
 
-def _counting_up(rows: ParsedRows) -> tuple[Int64, int]:
+def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
+    """Return (place of each row in its segment, from 0; rows of the longest segment)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
 
 def _refuse_ranks_as_grades(path: Path, rows: ParsedRows) -> None:
     # Three columns may be a run's ranks, as PyTerrier writes results.
-    steps, most = _counting_up(rows)
+    steps, most = counting_up(rows)
     if most >= CERTAIN_RANKS and rows.score[0] in (0, 1) and (rows.score == rows.score[0] + steps).all():
         ranks = f"numbers that count up from {rows.score[0]:g} for each query, as ranks do"
         expected = "grades; a run of ranks is read by: weir data import FILE -o DIR --as run-ranks"
@@ -669,7 +680,7 @@ def _refuse_ranks_as_grades(path: Path, rows: ParsedRows) -> None:
 
 
 def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
-    steps, most = _counting_up(rows)
+    steps, most = counting_up(rows)
     if most >= _COUNTED_DOCUMENTS and buf[rows.start[0]] in (_ZERO, _ZERO + 1):
         documents = ranks_in(buf, rows.start, rows.length)
         if (documents == documents[0] + steps).all():
@@ -688,6 +699,17 @@ def second_column(values: Iterable[str]) -> str:
     several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
     shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
     return f"column 2, of {len(several):,} intents or rounds ({shown})" if len(several) > 1 else ""
+
+
+def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
+    """Raise FormatError if documents and grades of judgments are exchanged, judging by the cells of all rows."""
+    if len(docs) < MANY_QUERIES or not like_grades(docs):
+        return
+    cells = grades.tolist()
+    if sum(map(is_grade, cells)) * 2 < len(cells) and len(set(cells)) > len(set(docs.tolist())):
+        beyond = next(cell for cell in cells if not is_grade(cell))
+        found = f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+        raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 
 
 def bad_grade(where: str, text: str) -> FormatError:

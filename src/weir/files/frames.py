@@ -21,6 +21,7 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
+from weir.core.roles import GRADES
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_level
@@ -324,8 +325,6 @@ def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
 # Checks that judgments and run can belong together.
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
-GRADES = range(5)
-"""The grades above and at 0 that scales in use have."""
 _RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 

@@ -17,7 +17,7 @@ from weir.core.dangling import composed_otherwise
 from weir.core.judged import Judged, own_documents
 from weir.core.order import Ties, close_as_floats, compared, float_ranks, ranks
 from weir.core.qrels import LARGEST, READ_QRELS, Qrels, grade_column, shown_number
-from weir.core.rank_order import OrderCounts, counts_of_block, counts_of_scores
+from weir.core.rank_order import HEAD_ROWS, OrderCounts, counts_of_block, counts_of_scores
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
@@ -25,7 +25,16 @@ from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretc
 from weir.core.tables import cell_text
 from weir.errors import BadRanking, BadValue, FormatError, LossWarning, RankingWarning, user_level
 from weir.files.beside import with_beside
-from weir.files.formats import bad_grade, begins_as_sheet, file_source, format_of, head_of
+from weir.files.formats import (
+    TREC_COLUMNS,
+    bad_grade,
+    begins_as_sheet,
+    counting_up,
+    file_source,
+    format_of,
+    head_of,
+    refuse_grades_as_documents,
+)
 from weir.files.import_report import say_import_losses
 from weir.files.journal_labels import is_journal, read_journal
 from weir.files.json_files import OddJsonError, nested_source, read_nested
@@ -34,11 +43,13 @@ from weir.files.parsers import (
     Lookup,
     ParsedRows,
     QuotedCellError,
+    RankingBlock,
     ReadOptions,
     Source,
     choose_engine,
     distinct,
     distinct_strings,
+    ranks_in,
 )
 from weir.files.paths import path_of
 
@@ -47,6 +58,8 @@ from weir.files.paths import path_of
 # with interleaved queries is read whole and sorted by query first.
 
 T = TypeVar("T")
+_COUNTED_DOCUMENTS = 3
+"""Fewest rows of the longest ranking whose documents may count as ranks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +150,22 @@ def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
     return query, lengths, order
 
 
+def _refuse_ranks_as_documents(name: object, block: RankingBlock) -> None:
+    # In the file's first rows. Rankings that are not in rank order, or without ranks, are told once none is judged.
+    rows, count = block.rows, min(len(block.rows.score), HEAD_ROWS)
+    if rows.ranks is None or block.buf[rows.start[0]] not in b"01":
+        return
+    place, longest = counting_up(rows)
+    place = place[:count]
+    documents = ranks_in(block.buf, rows.start[:count], rows.length[:count])
+    if longest < _COUNTED_DOCUMENTS or not (documents == documents[0] + place).all():
+        return
+    ranks = rows.ranks(count)
+    if (np.diff(ranks)[place[1:] > 0] < 0).any() and 2 * int((ranks > longest).sum()) > count:
+        found = f"documents that count up in each ranking, as ranks do, and ranks such as {ranks.max():.0f}"
+        raise FormatError(name, found, f"{TREC_COLUMNS}; documents and ranks look exchanged")
+
+
 def _repeated_document(where: str, query: str, buf: Bytes, rows: ParsedRows, row: int) -> BadRanking:
     document = take_strings(buf, rows.start[row : row + 1], rows.length[row : row + 1])[0]
     return BadRanking(
@@ -178,6 +207,8 @@ def _read_parts(
                     )
                 if len(query) == 0:
                     continue
+                if numbers.order is None:
+                    _refuse_ranks_as_documents(source.name, block)
                 cuts = np.append(0, np.cumsum(lengths))
 
                 more = counts_of_block(cuts, rows.score, partial(_ranks_of, block.rows, order), numbers.order)
@@ -275,9 +306,15 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     if block is None:
         return Qrels.of({}), 0
     name, rows, value = source.name, block.rows, block.rows.score
+
+    def refuse_grades_elsewhere() -> None:
+        grades = Strings.of(shown_number(one).removesuffix(".0") for one in value)
+        refuse_grades_as_documents(name, take_strings(block.buf, rows.start, rows.length), grades)
+
     beyond = np.flatnonzero(np.abs(value) > LARGEST)
     if len(beyond):
         row = int(beyond[0])
+        refuse_grades_elsewhere()
         raise bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
     grade = grade_column(value)
     segment, queries = distinct_strings(block.queries)
@@ -293,6 +330,7 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     if len(clash):
         at = clash[np.argmin(order[clash])]
         one, other = int(order[at - 1]), int(order[at])
+        refuse_grades_elsewhere()
         raise FormatError(
             f"{name}{block.place(other)}",
             f"grade {grade[other]} for a pair that {block.place(one).removeprefix(', ')} gives grade {grade[one]}",

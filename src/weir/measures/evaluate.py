@@ -7,6 +7,7 @@ By default every judged query counts, and an unanswered one scores 0.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +22,21 @@ from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
 from weir.core.qrels import Qrels, grades_that_differ
+from weir.core.roles import GRADES, MANY_QUERIES, refuse_exchanged
 from weir.core.run import Named, Run
 from weir.core.scores import Scores, known_mean
-from weir.errors import BadRanking, BadValue, FormatError, UnknownName, WeirError
+from weir.errors import (
+    BadRanking,
+    BadValue,
+    FormatError,
+    RankingWarning,
+    UnknownName,
+    WeirError,
+    held_warnings,
+    user_level,
+)
 from weir.files.formats import head_of, holds_nuggets
-from weir.files.frames import GRADES, qrels_from
+from weir.files.frames import qrels_from
 from weir.files.intents import intents_from, read_intents
 from weir.files.runs import join_run_file, read_qrels_counted, read_run, run_name
 from weir.measures.measure import Measure, all_within_unit, parse_measure
@@ -265,36 +276,36 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if the run has queries, and none of them is judged, or if it has documents in place of queries.
+    """Raise BadValue if the run has queries, and none of them is judged, or if columns are exchanged. Warns
+    (RankingWarning) of many judged queries without any relevant document.
 
     run, qrels: return the run and its judgments.
     path: the run's file, for the message.
     """
-    if not (len(judged) and judged.ignored):
-        return
     where = "" if path is None else f"{path}: "
     answered = int(np.count_nonzero(judged.answered))
     # Runs of many queries, few of them judged, are common: their judged documents tell that nothing is exchanged.
-    suspect = judged.ignored >= answered >= len(judged.rank)
-    judgments = qrels() if suspect else None
+    strangers = 0 < judged.ignored >= answered >= len(judged.rank)
+    judgments = qrels() if len(judged) and (strangers or not len(judged.rank)) else None
     if isinstance(judgments, Qrels):
-        ranked = run()
-        queries, docs = ranked.queries.strings, ranked.docs.strings.take(np.unique(ranked.doc))
-        are_queries, are_judged = (
-            int((ids.codes(docs) >= 0).sum()) for ids in (judgments.queries, judgments.docs)
-        )
-        as_documents = queries.take(np.flatnonzero(judgments.docs.codes(queries) >= 0))
-        if len(docs) == are_queries > are_judged and len(as_documents):
-            raise BadValue(
-                f"{where}its columns of queries and documents are exchanged: all {are_queries:,} documents that it "
-                f"ranks, such as '{docs[0]}', are judged queries, and {len(as_documents):,} of its {len(queries):,} "
-                f"queries, such as '{as_documents[0]}', judged documents"
-            )
-    if not answered:
+        refuse_exchanged(judgments, run(), where)
+    if not (judged.grade > 0).any():
+        warn_without_relevant(judged)
+    if not answered and judged.ignored and len(judged):
         raise BadValue(
             f"{where}the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
         )
+
+
+def warn_without_relevant(judged: Judged) -> None:
+    """Warn (RankingWarning) if not one of many judged queries has a document with a grade above 0."""
+    if len(judged) >= MANY_QUERIES and not (judged.ideal > 0).any():
+        said = (
+            f"none of {len(judged):,} judged queries has a relevant document, and measures say nothing: "
+            "do the grades stand in another column of the judgments?"
+        )
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
 
 
 # Run files joined with judgments, and their names.
@@ -354,6 +365,13 @@ def join_run(
     Raises FormatError for an invalid line or no ranking, BadRanking for a repeated document, BadValue if no
     judged query is answered.
     """
+    with held_warnings():
+        return _joined_file(run, qrels, conventions, queries)
+
+
+def _joined_file(
+    run: Path, qrels: Qrels | IntentQrels, conventions: Conventions, queries: Queries | None
+) -> Judged:
     metadata = None if queries is None else queries.metadata
     restricted = metadata is not None and (metadata.lists() or metadata.filter is not None)
     judged = None

@@ -12,6 +12,7 @@ from weir.algorithms import algorithm
 from weir.argument_types import checked, named_arguments
 from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.order import cut_in_ties, tie_groups, tied_at_end
+from weir.core.roles import ranks_as_documents
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
@@ -101,6 +102,8 @@ class StoredRun:
         def document(row: int) -> str:
             return run.docs[int(run.doc[row])]
 
+        if len(doc) and (doc < 0).all():
+            _refuse_exchanged(run, corpus.ids)
         _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
         return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
@@ -118,6 +121,19 @@ class StoredRun:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise FormatError(self.path, reason, "a file of rankings, such as TREC's") from None
+
+
+def _refuse_exchanged(run: Run, docs: Ids) -> None:
+    found = np.flatnonzero(docs.codes(run.queries.strings) >= 0)
+    if len(found):
+        raise BadRanking(
+            f"its queries, such as '{run.queries[int(found[0])]}', are documents of the collection, and its documents, "
+            f"such as '{run.docs[0]}', are not: the columns of queries and documents are exchanged"
+        )
+    if ranks := ranks_as_documents(run):
+        raise BadRanking(
+            f"{ranks}, and none is in the collection: the columns of documents and ranks are exchanged"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,166 @@
+"""Columns of judgments and rankings that stand in each other's place."""
+
+import random
+import warnings
+
+import pytest
+
+import weir
+from weir.cli.main import main
+from weir.errors import BadValue, RankingWarning, WeirError
+
+RUN = ("queries", "second", "documents", "ranks", "scores", "tags")
+QRELS = ("queries", "second", "documents", "grades")
+SHAPES = {
+    "large": (lambda n: str(3 * n + 1), lambda n: str(7_000_000 + 131 * n)),
+    "words": (lambda n: f"PLAIN-{n}", lambda n: f"MED-{n}"),
+    "small": (lambda n: str(n + 1), lambda n: str(n + 1)),
+}
+
+
+def rows(shape, seed=0, queries=30, depth=20, documents=1400):
+    query, doc = SHAPES[shape]
+    draw = random.Random(seed)
+    judged, ranked = [], []
+    for q in range(queries):
+        found = draw.sample(range(documents), depth)
+        relevant = {found[draw.randrange(5)], draw.randrange(documents)}
+        judged += [(query(q), "0", doc(d), "1") for d in sorted(relevant)]
+        scores = sorted((round(draw.random(), 6) for _ in found), reverse=True)
+        ranked += [
+            (query(q), "Q0", doc(d), str(rank), str(score), "tag")
+            for rank, (d, score) in enumerate(zip(found, scores, strict=True), 1)
+        ]
+    return judged, ranked
+
+
+def exchanged(table, a, b):
+    order = list(range(len(table[0])))
+    order[a], order[b] = order[b], order[a]
+    return [[row[at] for at in order] for row in table]
+
+
+def written(path, table):
+    path.write_text("".join(" ".join(row) + "\n" for row in table), encoding="utf-8")
+    return path
+
+
+def refusal(capsys, *arguments):
+    code = main(list(map(str, arguments)))
+    said = capsys.readouterr()
+    return code, said.err + said.out
+
+
+def check_refused(capsys, judged, run, words):
+    other = run.with_name("other.trec")
+    other.write_bytes(run.read_bytes())
+    for arguments in (
+        ("eval", judged, run),
+        ("compare", judged, run, other),
+        ("gate", judged, run, other),
+        ("audit", judged, run),
+    ):
+        code, text = refusal(capsys, *arguments)
+        assert code == 2, text
+        assert "warning" not in text
+        assert "exchanged" in text
+        assert all(word in text for word in words), text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(WeirError, match="exchanged"):
+            weir.evaluate(judged, run, "nDCG@10")
+
+
+@pytest.mark.parametrize("shape", ["large", "words"])
+def test_queries_and_documents_of_either_file(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    right_judged, right_run = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", run)
+    crossed = written(tmp_path / "crossed.txt", exchanged(judged, 0, 2))
+    check_refused(capsys, crossed, right_run, ["the judgments' columns of queries and documents"])
+    crossed = written(tmp_path / "crossed.trec", exchanged(run, 0, 2))
+    check_refused(capsys, right_judged, crossed, ["crossed.trec: its columns of queries and documents"])
+
+
+@pytest.mark.parametrize("shape", ["large", "small"])
+def test_documents_and_ranks(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    crossed = written(tmp_path / "crossed.trec", exchanged(run, 2, 3))
+    check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, ["documents", "ranks"])
+
+
+@pytest.mark.parametrize(("at", "kind"), [(0, "queries"), (2, "documents")])
+def test_identifiers_and_scores(tmp_path, capsys, at, kind):
+    judged, run = rows("large")
+    crossed = written(tmp_path / "crossed.trec", exchanged(run, at, 4))
+    check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, [kind, "scores"])
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_documents_and_grades(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    crossed = written(tmp_path / "crossed.txt", exchanged(judged, 2, 3))
+    check_refused(capsys, crossed, written(tmp_path / "run.trec", run), ["documents", "grades"])
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_grades_and_the_second_column(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    crossed = written(tmp_path / "crossed.txt", exchanged(judged, 1, 3))
+    check_refused(capsys, crossed, written(tmp_path / "run.trec", run), ["second column of grades"])
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_right_columns_pass_whatever_the_identifiers(tmp_path, capsys, shape):
+    for seed in range(3):
+        judged, run = rows(shape, seed)
+        files = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", run)
+        assert refusal(capsys, "eval", *files)[0] == 0
+        assert refusal(capsys, "audit", *files)[0] == 0
+
+
+def test_values_in_memory():
+    judged, run = rows("large")
+    qrels, rankings = {}, {}
+    for query, _, doc, grade in judged:
+        qrels.setdefault(doc, {})[query] = int(grade)
+    for query, _, doc, _, score, _ in run:
+        rankings.setdefault(query, {})[doc] = float(score)
+    with pytest.raises(BadValue, match="the judgments' columns of queries and documents are exchanged"):
+        weir.evaluate(qrels, rankings, "nDCG@10")
+    ranks = {query: {str(n): s for n, s in enumerate(row.values(), 1)} for query, row in rankings.items()}
+    own = {query: {"7000000": 1} for query in rankings}
+    with pytest.raises(BadValue, match="documents and ranks are exchanged"):
+        weir.evaluate(own, ranks, "nDCG@10")
+
+
+def test_zeros_alone_are_said_first(tmp_path, capsys):
+    judged, run = rows("words")
+    nothing = [(*row[:3], "0") for row in judged]
+    files = written(tmp_path / "q.txt", nothing), written(tmp_path / "run.trec", run)
+    warnings.simplefilter("always")
+    for command in ("eval", "gate"):
+        code, text = refusal(capsys, command, *files, *files[1:] * (command == "gate"))
+        assert code == 0
+        assert text.startswith("warning: none of 30 judged queries has a relevant document"), text
+    with pytest.warns(RankingWarning, match="do the grades stand in another column"):
+        weir.evaluate(*files, "nDCG@10")
+    assert "wrong: labels: 30 of 30 judged queries" in refusal(capsys, "audit", *files)[1]
+    few = [row for row in nothing if row[0] in ("PLAIN-0", "PLAIN-1")]
+    few = [(row[0], "1", *row[2:]) for row in few]
+    code, text = refusal(capsys, "eval", written(tmp_path / "few.txt", few), files[1])
+    assert code == 0
+    assert "none of" not in text
+
+
+def test_stored_rankings_in_a_collection(tmp_path, capsys):
+    judged, run = rows("large")
+    docs = {row[2]: f"text {row[2]}" for row in judged + run}
+    queries = {row[0]: f"query {row[0]}" for row in judged}
+    qrels = {}
+    for query, _, doc, grade in judged:
+        qrels.setdefault(query, {})[doc] = int(grade)
+    made = weir.Dataset.of(docs, queries, qrels)
+    for a, b, words in ((0, 2, "queries and documents"), (2, 3, "documents and ranks look exchanged")):
+        path = written(tmp_path / f"{a}{b}.trec", exchanged(run, a, b))
+        with pytest.raises(WeirError, match=words):
+            weir.benchmark(made, [f'run("{path}")'], out=tmp_path / f"{a}{b}")
