@@ -49,6 +49,7 @@ from weir.plugins.report.page import USUAL, Packed, QueryScores, with_rankings
 from weir.plugins.report.paper import trained_on
 from weir.plugins.report.sections import (
     concluded,
+    lede,
     not_concluded,
     parsed_answers,
     questions,
@@ -550,6 +551,38 @@ def test_of_many_systems_only_comparisons_with_the_baseline_are_claimed(tmp_path
     assert all(pair.first == "bm25" for pair in made.study.ranking_comparison("nDCG@10").pairs)
     board = next(s.board for s in made.sections if s.name == "leaderboard")
     assert board.endswith("Each system is compared with bm25 alone, so the ranks of the others stay wide.")
+
+
+@pytest.mark.parametrize(("silent", "said"), [("poor", True), ("good", True), ("bm25", True), ("", False)])
+def test_a_conclusion_that_rests_on_queries_without_an_answer_says_so_itself(tmp_path, silent, said):
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    for system, found in (("bm25", 15), ("poor", 1), ("good", 38)):
+        run = {
+            f"q{n}": {"d": 1.0} if n < found else {"x": 1.0} for n in range(2 if system == silent else 0, 40)
+        }
+        if system == silent:  # more than a tenth
+            run = {query: ranked for number, (query, ranked) in enumerate(run.items()) if number % 8}
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        write_cell(tmp_path / "one" / system, run, manifest, ("nDCG@10",), qrels)
+    made = weir.report(tmp_path, audit=False)
+    clause = f"{silent} answered 33 of 40 queries"
+    assert (f"were asked 40 queries of one, measured by nDCG@10; {clause}." in lede(made.study)) == said
+    assert ("3 systems answered 40 queries" in lede(made.study)) != said
+    claims = [str(one) for one in made.sections[0].lists[0][1] if "fastest" not in one.head]
+    assert len(claims) == 3
+    named = [line for line in claims if silent in line.partition(" on one")[0] or "every other" in line]
+    assert [line for line in claims if f"; {clause}: the rest score 0" in line] == named * said
+
+
+def test_a_single_query_without_an_answer_qualifies_no_large_difference(tmp_path):
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    for system, found in (("bm25", 39), ("poor", 2)):
+        run = {f"q{n}": {"d": 1.0} if n < found else {"x": 1.0} for n in range(39)}
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        write_cell(tmp_path / "one" / system, run, manifest, ("nDCG@10",), qrels)
+    made = weir.report(tmp_path, audit=False)
+    assert "bm25 answered 39 of 40 queries and poor answered 39 of 40 queries." in lede(made.study)
+    assert "answered" not in " ".join(map(str, made.sections[0].lists[0][1]))
 
 
 def with_ties(folder, tied=30, answered=20) -> Path:

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from weir.core.rounding import (
     typeset,
     typeset_change,
 )
+from weir.core.scores import Row
 from weir.core.subject import Subject
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
@@ -80,7 +81,7 @@ from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
-from weir.stats.score_rows import answered_rate
+from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
@@ -214,10 +215,38 @@ def lede(study: Study) -> str:
         else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
-    verb = "system answered" if len(study.systems) == 1 else "systems answered"
+    partly = _partly_answered(study)
+    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly else "answered"
+    answered = f"; {_answers(study, partly)}" if partly else ""
     return (
-        f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
+        f"{counted(len(study.systems), 'system')} {verb} {queries:,} queries of {where}, measured by "
+        f"{and_(study.measures)}{answered}. "
         f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
+    )
+
+
+def _partly_answered(study: Study) -> list[Row]:
+    return [row for row in study.cell_rows if row.answered < row.queries and row.measure == study.measures[0]]
+
+
+MOST_PARTLY = 3
+"""Results whose number of answered queries one sentence names."""
+
+
+def _answers(study: Study, rows: Iterable[Row]) -> str:
+    """Return how many queries systems answered, the fewest first, such as "half answered 60 of 120 queries"."""
+    worst = sorted(rows, key=lambda row: row.answered / row.queries)
+    said = [
+        f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
+        f"{f' of {row.dataset}' * (len(study.datasets) > 1)}"
+        for row in worst[:MOST_PARTLY]
+    ]
+    more = len(worst) - MOST_PARTLY
+    return and_(
+        [
+            *said,
+            *[f"{counted(more, 'more result')} {one_or_more(more, 'lacks', 'lack')} answers"] * (more > 0),
+        ]
     )
 
 
@@ -286,6 +315,7 @@ def _doubts(
     clauses = (
         _open_pair_clause(study, systems, datasets, audits),
         _depths_clause(study, study.measures[0], datasets, systems),
+        _unanswered_clause(study, study.measures[0], datasets, [systems]),
         _ties_clause([c.dataset for c in comparisons if ties_could_turn(study, c, *systems)]),
     )
     return "".join(clauses)
@@ -314,7 +344,9 @@ def _by_another_measure(study: Study) -> Iterator[Statement]:
         measure, dataset, pair = max(alone, key=lambda one: abs(one[2].difference))
         better, worse = map(study.short_name, (pair.second, pair.first))
         text = f"on {dataset}, by {_size(pair)}, where {first} does not separate them"
-        text += _depths_clause(study, measure, [dataset], (pair.first, pair.second))
+        both = pair.first, pair.second
+        text += _depths_clause(study, measure, [dataset], both)
+        text += _unanswered_clause(study, measure, [dataset], [both])
         if len(alone) > 1:
             measures = and_(list(dict.fromkeys(name for name, _, _ in alone)), 3)
             text += f"; {len(alone)} verdicts of {measures} are such"
@@ -326,7 +358,8 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     if len(study.systems) <= 2 or best.worst != 1:
         return
     where = whole.dataset
-    tied = any(ties_could_turn(study, whole, best.system, one.system) for one in whole.standings[1:])
+    pairs = [(best.system, one.system) for one in whole.standings[1:]]
+    tied = any(ties_could_turn(study, whole, *pair) for pair in pairs)
     turned = "; the order of tied documents could turn it" * tied
     if whole.unit == "datasets":
         singly = study.singly_best(whole.measure, best.system)
@@ -334,7 +367,8 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system",
         f"on {where}, by {whole.measure}{_open_order_clause(study, study.short_name(best.system), audits)}"
-        f"{_depths_clause(study, whole.measure, study.datasets)}{turned}.",
+        f"{_depths_clause(study, whole.measure, study.datasets)}"
+        f"{_unanswered_clause(study, whole.measure, study.datasets, pairs)}{turned}.",
     )
 
 
@@ -376,6 +410,23 @@ def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) 
 def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems: Sequence[str] = ()) -> str:
     uneven = [name for name in datasets if uneven_depths(study, measure, name, systems)]
     return f"; rankings end at very different depths on {and_(uneven, 3)}" if uneven else ""
+
+
+def _unanswered_clause(
+    study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
+) -> str:
+    """Return a clause on the unanswered queries that are many, or could make up the difference of a pair of systems."""
+    partly = dict[tuple[str, str], Row]()
+    for dataset, pair, turn in product(datasets, pairs, (1, -1)):
+        row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
+        if row is not None and other is not None and row.answered < row.queries:
+            share = 1 - row.answered / row.queries
+            if share >= min(MANY_UNANSWERED, abs(row.mean - other.mean)):
+                partly[row.dataset, row.system] = row
+    if not partly:
+        return ""
+    outcome = unanswered_outcome(row.conventions for row in partly.values())
+    return f"; {_answers(study, partly.values())}: the rest {outcome}"
 
 
 def _ties_clause(datasets: Sequence[str]) -> str:
@@ -1568,9 +1619,7 @@ def _training(study: Study) -> Question | None:
 
 
 def _answered(study: Study) -> Question:
-    unanswered = [
-        row for row in study.cell_rows if row.answered < row.queries and row.measure == study.measures[0]
-    ]
+    unanswered = _partly_answered(study)
     question = "Is every query answered?"
     if not unanswered:
         return Question(
