@@ -654,7 +654,61 @@ def test_all_sections_take_their_times_from_one_collection(made):
     assert f"On {study.largest}," in cost.lead
     assert all(chart.title.endswith(f" on {study.largest}") for chart in cost.charts)
     fastest = [str(s) for s in made.sections[0].lists[0][1] if "the fastest" in s.head]
-    assert all(f"for a query on {study.largest};" in text for text in fastest)
+    assert all(f"for a query on {study.largest}, the median of " in text for text in fastest)
+
+
+def with_times(folder, **times):
+    """Cells of one collection; {system: (median milliseconds of a single query, queries timed)}, None for no time."""
+    for system, known in times.items():
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        search = {"queries": 40, "measured": known is not None}
+        if known is not None:
+            search["single_query_ms"] = dict.fromkeys(("p50", "p95", "p99", "mean"), known[0]) | {
+                "queries": known[1]
+            }
+        run = {f"q{n}": {"d": 1.0} for n in range(40)}
+        qrels = {f"q{n}": {"d": 1} for n in range(40)}
+        write_cell(folder / "one" / system, run, manifest | {"cost": {"search": search}}, ("nDCG@10",), qrels)
+    return weir.report(folder, audit=False)
+
+
+@pytest.mark.parametrize(
+    ("times", "fastest", "comparable"),
+    [
+        (
+            {"bm25": (0.1, 100), "mine": (1076.0, 4), "own": (34.3, 7)},
+            "bm25 is the fastest: 0.10 ms for a query on one, the median of 100; the others take some 300 to 10,000 "
+            "times as long, medians of 4 to 7, on some, 2 cores.",
+            "Roughly. One machine (some, 2 cores), and what else it did meanwhile is not known: times that differ by "
+            "less than a factor of 2 rank no systems. The median of mine is that of 4 queries.",
+        ),
+        (
+            {"bm25": (754.0, 20), "mine": (1076.0, 20)},  # one model under two names
+            None,
+            "Roughly. One machine (some, 2 cores), and what else it did meanwhile is not known: times that differ by "
+            "less than a factor of 2 rank no systems.",
+        ),
+        (
+            {"bm25": (0.1, 100), "mine": None},
+            None,
+            "Nothing is compared: bm25 alone has a time. Nobody measured a time of mine, whose rankings are a file's.",
+        ),
+    ],
+)
+def test_costs_are_claimed_no_further_than_the_queries_timed_and_the_machine_allow(
+    tmp_path, times, fastest, comparable
+):
+    made = with_times(tmp_path, **times)
+    claims = [str(one) for one in made.sections[0].lists[0][1] if "the fastest" in one.head]
+    assert claims == [fastest] * (fastest is not None)
+    [question] = [one for one in made.questions if one.question == "Are the costs comparable?"]
+    assert (question.severity, str(question.answer)) == ("note", comparable)
+    [table] = [
+        table
+        for table in next(s for s in made.sections if s.name == "cost").tables
+        if table.header[0] == "system"
+    ]
+    assert table.header[1] == "median ms of a single query, on a CPU"
 
 
 def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_path):

@@ -54,7 +54,15 @@ from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
-from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables, extrapolation
+from weir.experiment.efficiency import (
+    BEST,
+    EFFICIENCIES,
+    MARK,
+    PROCESS,
+    TIMED,
+    efficiency_tables,
+    extrapolation,
+)
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
     PARSE_FAILURES,
@@ -81,6 +89,7 @@ from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
+from weir.stats.resampling import has_percentile
 from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
@@ -250,8 +259,9 @@ def _answers(study: Study, rows: Iterable[Row]) -> str:
     )
 
 
-FASTER = 1.1
-"""Ratio of times of the second fastest system to the fastest below which nobody is called the fastest."""
+FASTER = 2
+"""Ratio of times of the second fastest system to the fastest below which nobody is called the fastest: one model under
+two names has taken 1.4 times as long, on a machine that others used."""
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
@@ -374,16 +384,24 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
 
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
-    own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
+    own = sorted(
+        (one.p50_ms, one.quality.system, one.singles)
+        for one in costs
+        if one.p50_ms is not None and one.singles is not None
+    )
     places = {(one.machine, one.depth) for one in costs if one.p50_ms is not None}
     if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
-        (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
-        times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
+        (first, system, asked), others = own[0], own[1:]
+        ratios = dict.fromkeys(f"{float(f'{ms / first:.1g}'):,.0f}" for ms, *_ in (others[0], others[-1]))
         who = one_or_more(len(others), "the other takes", "the others take")
+        medians = (
+            f"{one_or_more(len(others), 'the median', 'medians')} of {_from_to([n for *_, n in others])}"
+        )
         of = f" of the {len(own)} that were timed" if len(own) < len(costs) else ""
         yield Statement(
             f"{study.short_name(system)} is the fastest{of}:",
-            f"{figure(first)} ms for a query on {study.largest}; {who} {times} times as long.",
+            f"{figure(first)} ms for a query on {study.largest}, the median of {asked:,}; {who} some "
+            f"{' to '.join(ratios)} times as long, {medians}, on {next(iter(places))[0]}.",
         )
 
 
@@ -898,7 +916,7 @@ def cost(study: Study) -> Section | None:
         * any(one.best for one in shown),
         *[f"{MARK}: the time leaves out work, or is that of a service; the page names it."]
         * any(one.index_marks or one.search_marks for one in shown),
-        *(f"{one[0].upper()}{one[1:]}." for one in [extrapolation(shown)] if one),
+        *(f"{one[0].upper()}{one[1:]}." for one in [extrapolation(shown), TIMED, PROCESS] if one),
     ]
     printed = cost_table(one for one in shown if one.quality.dataset == dataset)
     tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
@@ -1555,18 +1573,25 @@ def _costs(study: Study) -> Question | None:
         if untimed
         else ""
     )
-    machines = {one.machine for one in study.costs if one.timed}
-    if not machines:
-        return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
-    marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
-    together = [one for one in study.costs if one.timed and one.p50_ms is None]
-    mixed = 0 < len(together) < sum(one.timed for one in study.costs)
-    head = "Not between machines." if len(machines) > 1 else "Partly." if marked or mixed else "Yes."
+    timed = [one for one in study.costs if one.timed]
+    machines = {one.machine for one in timed}
+    names = list(dict.fromkeys(study.short_name(one.quality.system) for one in timed))
+    if len(names) < 2:
+        head = f"Nothing is compared: {names[0]} alone has a time." if names else "No time is known."
+        return Question("note", "Are the costs comparable?", Statement(head, left_out.strip()))
+    marked = [one for one in timed if one.index_marks or one.search_marks]
+    together = [one for one in timed if one.p50_ms is None]
+    mixed = 0 < len(together) < len(timed)
+    head = "Not between machines." if len(machines) > 1 else "Partly." if marked or mixed else "Roughly."
     text = (
         f"{len(machines)} machines: {and_(sorted(machines))}."
         if len(machines) > 1
-        else f"One machine ({next(iter(machines))})."
+        else f"One machine ({next(iter(machines))}), and what else it did meanwhile is not known: times that "
+        f"differ by less than a factor of {FASTER:g} rank no systems."
     )
+    few = [(one.singles, study.short_name(one.quality.system)) for one in timed if one.singles]
+    if few and not has_percentile(95, min(few)[0]):
+        text += f" The median of {min(few)[1]} is that of {counted(min(few)[0], 'query', 'queries')}."
     if marked:
         text += (
             f" {counted(len(marked), 'time')} {one_or_more(len(marked), 'leaves', 'leave')} out work that was stored "
@@ -1577,7 +1602,7 @@ def _costs(study: Study) -> Question | None:
             f" {counted(len(together), 'result')} without times of single queries: only queries/s compares."
         )
     text += left_out
-    severity = "caution" if len(machines) > 1 else "note" if marked or mixed or untimed else "checked"
+    severity = "caution" if len(machines) > 1 else "note"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
