@@ -75,16 +75,15 @@ def test_a_percentile_is_given_of_as_many_queries_as_have_one_beyond_it(tmp_path
     given = [None if queries < 20 else 2.0, None if queries < 100 else 4.0]
     found = efficiency(root)
     assert [[one.p50_ms, one.p95_ms, one.p99_ms] for one in found] == [[1.0, *given]] * 2
-    columns = [
-        [
-            *(["-"] if one.concurrency else [str(queries)]),
-            "1.00",
-            *("-" if n is None else f"{n:.2f}" for n in given),
-        ]
-        for one in found
-    ]
-    lines = shown("efficiency", found).split("\n")[2:4]
-    assert [line.split()[-5:-1] for line in lines] == columns
+    columns = ["1.00", *("-" if n is None else f"{n:.2f}" for n in given)]
+    lines = shown("efficiency", found).split("\n")
+    assert [line.split()[-4:-1] for line in lines[2:4]] == [columns] * 2
+    assert "timed" not in lines[0].split()  # one number, in the note
+    assert any(f"are of {queries} queries" in str(note) for note in efficiency_notes(found))
+    cell(root, "other", with_search(single_query_ms={**times, "queries": 101.0}))
+    head, _, *lines = shown("efficiency", efficiency(root)).split("\n")[:5]
+    assert "timed" in head.split()
+    assert [line.split()[-5] for line in lines] == [str(queries), "-", "101"]
     [said] = [mark for one in found for mark in one.search_marks if "answers" in mark]
     assert ("p95" in said, "p99" in said) == (queries >= 20, queries >= 100)
     spread = [chart.values for chart in cost_charts(found) if isinstance(chart, Spread)]
@@ -209,7 +208,7 @@ def test_what_a_record_does_not_hold_is_a_dash(tmp_path):
     [found] = efficiency(tmp_path)
     assert found.documents_per_second is found.queries_per_second is found.p50_ms is found.peak_mb is None
     line = shown("efficiency", [found]).split("\n")[2]
-    assert line.split()[-9:] == ["-"] * 9
+    assert line.split()[-8:] == ["-"] * 8
     record = json.loads(shown("efficiency", [found], "json"))
     assert record["queries_per_second"] is None
     assert record["search_seconds"] == 1.0

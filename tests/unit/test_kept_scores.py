@@ -201,5 +201,5 @@ def test_latency_is_that_of_scores_computed(tmp_path, model, monkeypatch):
     )
     assert second.singles == 5
     cells = shown("efficiency", [second]).split("\n")[2].split()
-    assert [cell.endswith("*") for cell in cells[-6:-1]] == [True, False, False, False, False]
+    assert [cell.endswith("*") for cell in cells[-5:-1]] == [True, False, False, False]
     assert any("searching: 100 of 100 scores" in str(note) for note in efficiency_notes([second]))

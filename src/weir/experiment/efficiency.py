@@ -319,8 +319,9 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
 
-    costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "timed", "p50 ms", "p95 ms", "p99 ms"]
-    costs.append("process MB")
+    costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "p50 ms", "p95 ms", "p99 ms", "peak MB"]
+    unlike = len(_counts_timed(results)) > 1
+    costs[4:4] = ["timed"] * unlike
     approximate = any(one.exact_share is not None for one in results)
     shares = ["of exact"] if approximate else []
     lines = [["dataset", "system", results[0].quality.measure, *shares, *costs]]
@@ -337,7 +338,7 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
                 figure(megabytes(one.index_bytes)),
                 figure(megabytes(one.bytes_per_million)),
                 figure(one.queries_per_second) + search,
-                "-" if one.singles is None else count(one.singles),
+                *["-" if one.singles is None else count(one.singles)] * unlike,
                 *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
                 figure(one.peak_mb),
             ]
@@ -379,12 +380,22 @@ def extrapolation(results: Sequence[Efficiency]) -> str:
     )
 
 
-TIMED = (
-    "percentiles (p95 from 20 queries, p99 from 100) are of the timed queries, asked one after the other, after one "
-    "that is not counted"
-)
-PROCESS = "process MB is the peak of the whole process, with all that it held before"
-"""Sentences on columns of costs."""
+PROCESS = "peak MB is that of the whole process, with all that it held before"
+"""Sentence on a column of costs."""
+
+
+def timed_queries(results: Sequence[Efficiency]) -> str:
+    """Return a sentence on the percentiles of times, with the number of queries that they are of."""
+    counts = _counts_timed(results)
+    of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
+    return (
+        f"percentiles (p95 from 20 queries, p99 from 100) are of {of}queries asked one after the other, after one that "
+        "is not counted"
+    )
+
+
+def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
+    return sorted({one.singles for one in results if one.singles is not None})
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
@@ -398,7 +409,7 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
             * any(one.best for one in results)
         ),
         *([extrapolated] if (extrapolated := extrapolation(results)) else []),
-        f"docs/s is indexing, encoding included; queries/s is all queries asked together; {TIMED}",
+        f"docs/s is indexing, encoding included; queries/s is all queries asked together; {timed_queries(results)}",
         PROCESS,
     ]
     if any(one.concurrency is not None for one in results):

@@ -59,9 +59,9 @@ from weir.experiment.efficiency import (
     EFFICIENCIES,
     MARK,
     PROCESS,
-    TIMED,
     efficiency_tables,
     extrapolation,
+    timed_queries,
 )
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
@@ -916,7 +916,11 @@ def cost(study: Study) -> Section | None:
         * any(one.best for one in shown),
         *[f"{MARK}: the time leaves out work, or is that of a service; the page names it."]
         * any(one.index_marks or one.search_marks for one in shown),
-        *(f"{one[0].upper()}{one[1:]}." for one in [extrapolation(shown), TIMED, PROCESS] if one),
+        *(
+            f"{one[0].upper()}{one[1:]}."
+            for one in [extrapolation(shown), timed_queries(shown), PROCESS]
+            if one
+        ),
     ]
     printed = cost_table(one for one in shown if one.quality.dataset == dataset)
     tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
