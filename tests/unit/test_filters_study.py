@@ -227,7 +227,8 @@ def test_searches_are_timed_query_by_query(drawn):
     pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[neural]'")
     dataset, encoder = drawn
     near = weir.filters(dataset, DENSE(encoder, index="HNSW8"), rules=weir.FilterRules(k=5))
-    assert all(0 < one.p50_ms <= one.p95_ms < 10_000 for one in near[0].searches)
+    assert all(0 < one.p50_ms < 10_000 for one in near[0].searches)
+    assert all(np.isnan(one.p95_ms) for one in near[0].searches)  # of 12 queries
     assert "p50, p95 ms" in str(near)
     [whole] = weir.filters(
         dataset, DENSE(encoder), rules=weir.FilterRules(k=5)
@@ -240,8 +241,8 @@ def test_a_server_is_timed_by_its_answers(drawn, tmp_path):
     with searching("elasticsearch") as (url, _):
         dataset = weir.Dataset.of(
             {name: f"text {n}" for n, name in enumerate(DOCUMENTS)},
-            {"q1": "query 1", "q2": "query 2"},
-            {"q1": {"d1": 1}},
+            {f"q{n}": f"text {n}" for n in range(20)},
+            {f"q{n}": {"d1": 1} for n in range(20)},
         )
         engine = Http(described(tmp_path, "elasticsearch", url), version="1")
         rules = weir.FilterRules(k=5, selectivity=(1, 0.5), overfetch=(1, 2))

@@ -49,6 +49,7 @@ from weir.plugins.report.page import USUAL, Packed, QueryScores, with_rankings
 from weir.plugins.report.paper import trained_on
 from weir.plugins.report.sections import (
     concluded,
+    lede,
     not_concluded,
     parsed_answers,
     questions,
@@ -553,6 +554,38 @@ def test_of_many_systems_only_comparisons_with_the_baseline_are_claimed(tmp_path
     assert board.endswith("Each system is compared with bm25 alone, so the ranks of the others stay wide.")
 
 
+@pytest.mark.parametrize(("silent", "said"), [("poor", True), ("good", True), ("bm25", True), ("", False)])
+def test_a_conclusion_that_rests_on_queries_without_an_answer_says_so_itself(tmp_path, silent, said):
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    for system, found in (("bm25", 15), ("poor", 1), ("good", 38)):
+        run = {
+            f"q{n}": {"d": 1.0} if n < found else {"x": 1.0} for n in range(2 if system == silent else 0, 40)
+        }
+        if system == silent:  # more than a tenth
+            run = {query: ranked for number, (query, ranked) in enumerate(run.items()) if number % 8}
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        write_cell(tmp_path / "one" / system, run, manifest, ("nDCG@10",), qrels)
+    made = weir.report(tmp_path, audit=False)
+    clause = f"{silent} answered 33 of 40 queries"
+    assert (f"were asked 40 queries of one, measured by nDCG@10; {clause}." in lede(made.study)) == said
+    assert ("3 systems answered 40 queries" in lede(made.study)) != said
+    claims = [str(one) for one in made.sections[0].lists[0][1] if "fastest" not in one.head]
+    assert len(claims) == 3
+    named = [line for line in claims if silent in line.partition(" on one")[0] or "every other" in line]
+    assert [line for line in claims if f"; {clause}: the rest score 0" in line] == named * said
+
+
+def test_a_single_query_without_an_answer_qualifies_no_large_difference(tmp_path):
+    qrels = {f"q{n}": {"d": 1} for n in range(40)}
+    for system, found in (("bm25", 39), ("poor", 2)):
+        run = {f"q{n}": {"d": 1.0} if n < found else {"x": 1.0} for n in range(39)}
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        write_cell(tmp_path / "one" / system, run, manifest, ("nDCG@10",), qrels)
+    made = weir.report(tmp_path, audit=False)
+    assert "bm25 answered 39 of 40 queries and poor answered 39 of 40 queries." in lede(made.study)
+    assert "answered" not in " ".join(map(str, made.sections[0].lists[0][1]))
+
+
 def with_ties(folder, tied=30, answered=20) -> Path:
     """Of 40 queries `coarse` ties the relevant document with another on some, `firm` finds it first on others."""
     qrels = {f"q{n}": {"m": 1} for n in range(40)}
@@ -622,7 +655,61 @@ def test_all_sections_take_their_times_from_one_collection(made):
     assert f"On {study.largest}," in cost.lead
     assert all(chart.title.endswith(f" on {study.largest}") for chart in cost.charts)
     fastest = [str(s) for s in made.sections[0].lists[0][1] if "the fastest" in s.head]
-    assert all(f"for a query on {study.largest};" in text for text in fastest)
+    assert all(f"for a query on {study.largest}, the median of " in text for text in fastest)
+
+
+def with_times(folder, **times):
+    """Cells of one collection; {system: (median milliseconds of a single query, queries timed)}, None for no time."""
+    for system, known in times.items():
+        manifest = {**MANIFEST, "dataset": "one", "system": {"system": system}}
+        search = {"queries": 40, "measured": known is not None}
+        if known is not None:
+            search["single_query_ms"] = dict.fromkeys(("p50", "p95", "p99", "mean"), known[0]) | {
+                "queries": known[1]
+            }
+        run = {f"q{n}": {"d": 1.0} for n in range(40)}
+        qrels = {f"q{n}": {"d": 1} for n in range(40)}
+        write_cell(folder / "one" / system, run, manifest | {"cost": {"search": search}}, ("nDCG@10",), qrels)
+    return weir.report(folder, audit=False)
+
+
+@pytest.mark.parametrize(
+    ("times", "fastest", "comparable"),
+    [
+        (
+            {"bm25": (0.1, 100), "mine": (1076.0, 4), "own": (34.3, 7)},
+            "bm25 is the fastest: 0.10 ms for a query on one, the median of 100; the others take some 300 to 10,000 "
+            "times as long, medians of 4 to 7, on some, 2 cores.",
+            "Roughly. One machine (some, 2 cores), and what else it did meanwhile is not known: times that differ by "
+            "less than a factor of 2 rank no systems. The median of mine is that of 4 queries.",
+        ),
+        (
+            {"bm25": (754.0, 20), "mine": (1076.0, 20)},  # one model under two names
+            None,
+            "Roughly. One machine (some, 2 cores), and what else it did meanwhile is not known: times that differ by "
+            "less than a factor of 2 rank no systems.",
+        ),
+        (
+            {"bm25": (0.1, 100), "mine": None},
+            None,
+            "Nothing is compared: bm25 alone has a time. Nobody measured a time of mine, whose rankings are a file's.",
+        ),
+    ],
+)
+def test_costs_are_claimed_no_further_than_the_queries_timed_and_the_machine_allow(
+    tmp_path, times, fastest, comparable
+):
+    made = with_times(tmp_path, **times)
+    claims = [str(one) for one in made.sections[0].lists[0][1] if "the fastest" in one.head]
+    assert claims == [fastest] * (fastest is not None)
+    [question] = [one for one in made.questions if one.question == "Are the costs comparable?"]
+    assert (question.severity, str(question.answer)) == ("note", comparable)
+    [table] = [
+        table
+        for table in next(s for s in made.sections if s.name == "cost").tables
+        if table.header[0] == "system"
+    ]
+    assert table.header[1] == "median ms of a single query, on a CPU"
 
 
 def test_leaving_a_collection_out_weighs_a_group_as_the_leaderboard_does(tmp_path):

@@ -425,9 +425,9 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                 )
             )
         spread = [
-            (one, (one.p50_ms, one.p95_ms, one.p99_ms))
+            (one, tuple(ms for ms in (one.p50_ms, one.p95_ms, one.p99_ms) if ms))
             for one in own
-            if one.p50_ms and one.p95_ms and one.p99_ms
+            if one.p50_ms and one.p95_ms
         ]
         if spread:
             drawn.append(
@@ -435,8 +435,8 @@ def cost_charts(costs: Sequence[Efficiency], numbers: SystemNumbers | None = Non
                     f"Time of single queries on {dataset}",
                     "milliseconds",
                     tuple(names.label(one.quality.system) for one, _ in spread),
-                    ("median", "95%", "99%"),
-                    tuple((a or 0.0, b or 0.0, c or 0.0) for _, (a, b, c) in spread),
+                    ("median", "95%", "99%")[: max(len(times) for _, times in spread)],
+                    tuple(times for _, times in spread),
                     tuple(names.number(one.quality.system) for one, _ in spread),
                 )
             )

@@ -26,6 +26,7 @@ from weir.experiment.results import (
 from weir.experiment.stages import RECORD
 from weir.measures.measure import direction
 from weir.registry import SESSION
+from weir.stats.resampling import has_percentile
 
 DEFAULT = "nDCG@10"
 
@@ -55,9 +56,12 @@ class Efficiency:
     """Of single queries, or of a service's answers if `concurrency` is not None, as are the percentiles."""
     p50_ms: float | None
     p95_ms: float | None
+    """Likewise; None for fewer than 20 of them."""
     p99_ms: float | None
+    """Likewise; None for fewer than 100."""
     peak_mb: float | None
-    """The larger of the peaks of memory of indexing and searching."""
+    """The larger of the peaks of memory of indexing and searching, each of the whole process: with libraries, and all
+    that it held before."""
     hardware: str
     index_marks: tuple[str, ...] = ()
     """Reasons why `index_seconds` does not cover all work, and requests to an API."""
@@ -200,7 +204,12 @@ def _cost(cell: ResultCell, row: Row) -> Efficiency:
             value = getattr(measured, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
                 raise TypeError(f"{name} is {value!r}")
-        return measured
+        answers = int(single.get("queries") or single.get("answers") or 0)
+        return replace(
+            measured,
+            p95_ms=measured.p95_ms if has_percentile(95, answers) else None,
+            p99_ms=measured.p99_ms if has_percentile(99, answers) else None,
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
@@ -261,7 +270,8 @@ def _api_notes(stage: dict[str, Any]) -> list[str]:
 
 def _service_marks(use: dict[str, Any]) -> Iterator[str]:
     for latency in use["latency"]:
-        percentiles = ", ".join(f"p{p} {figure(latency[f'p{p}'])} ms" for p in (50, 95, 99))
+        known = [p for p in (50, 95, 99) if has_percentile(p, latency["answers"])] or [50]
+        percentiles = ", ".join(f"p{p} {figure(latency[f'p{p}'])} ms" for p in known)
         yield f"{latency['answers']} answers, {latency['concurrency']} asked for at a time: {percentiles}"
     if use["stored"]:
         yield f"{use['stored']} answers were stored before"
@@ -310,6 +320,8 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
         return None if size is None else size / 1e6
 
     costs = ["docs/s", "index MB", "MB/1M docs", "queries/s", "p50 ms", "p95 ms", "p99 ms", "peak MB"]
+    unlike = len(_counts_timed(results)) > 1
+    costs[4:4] = ["timed"] * unlike
     approximate = any(one.exact_share is not None for one in results)
     shares = ["of exact"] if approximate else []
     lines = [["dataset", "system", results[0].quality.measure, *shares, *costs]]
@@ -326,6 +338,7 @@ def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
                 figure(megabytes(one.index_bytes)),
                 figure(megabytes(one.bytes_per_million)),
                 figure(one.queries_per_second) + search,
+                *["-" if one.singles is None else count(one.singles)] * unlike,
                 *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
                 figure(one.peak_mb),
             ]
@@ -367,12 +380,26 @@ def extrapolation(results: Sequence[Efficiency]) -> str:
     )
 
 
+PROCESS = "peak MB is that of the whole process, with all that it held before"
+"""Sentence on a column of costs."""
+
+
+def timed_queries(results: Sequence[Efficiency]) -> str:
+    """Return a sentence on the percentiles of times, with the number of queries that they are of."""
+    counts = _counts_timed(results)
+    of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
+    return (
+        f"percentiles (p95 from 20 queries, p99 from 100) are of {of}queries asked one after the other, after one that "
+        "is not counted"
+    )
+
+
+def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
+    return sorted({one.singles for one in results if one.singles is not None})
+
+
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
     """Return notes on the figures: measured quantities, hardware, and reasons why a time is partial."""
-    counts = sorted({one.singles for one in results if one.singles is not None})
-    singles = "single queries"
-    if counts:
-        singles = f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
     lines = [
         *(
             [
@@ -382,8 +409,8 @@ def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
             * any(one.best for one in results)
         ),
         *([extrapolated] if (extrapolated := extrapolation(results)) else []),
-        "docs/s is indexing, encoding included; queries/s is all queries asked together; "
-        f"p50, p95, p99 are {singles} asked one after the other, after one that is not counted",
+        f"docs/s is indexing, encoding included; queries/s is all queries asked together; {timed_queries(results)}",
+        PROCESS,
     ]
     if any(one.concurrency is not None for one in results):
         lines.append(f"where a service is asked, they are its answers, several asked for at a time ({MARK})")

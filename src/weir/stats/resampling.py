@@ -195,6 +195,11 @@ def fewest(level: float = LEVEL) -> int:
     return count
 
 
+def has_percentile(p: int, count: int) -> bool:
+    """Return True if so many values have a p-th percentile: one of them at least is expected beyond it."""
+    return count * (100 - p) >= 100
+
+
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     """Return the mean of each measure with its interval (`mean_bounds`); geometric means for logarithms."""
     # Resampled in id order and from the same seed for each measure.

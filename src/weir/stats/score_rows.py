@@ -142,7 +142,7 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         cells = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.called} on {r.dataset})" for r in worst]
         more = f" and {len(cells) - LISTED_CELLS} more" if len(cells) > LISTED_CELLS else ""
         conventions = {r.conventions for r in worst}
-        outcome = "leave the mean" if all("missing=answered-only" in c for c in conventions) else "score 0"
+        outcome = unanswered_outcome(conventions)
         notes.append(
             Note(
                 f"queries that were not answered {outcome}: {', '.join(cells[:LISTED_CELLS])}{more}",
@@ -482,12 +482,21 @@ def _parsed_cutoff(name: str) -> int | None:
         return 0
 
 
+LEFT_OUT = "missing=answered-only"
+"""Convention by which unanswered queries are left out of the mean."""
+
+
+def unanswered_outcome(conventions: Iterable[str]) -> str:
+    """Return "score 0", or "leave the mean" if all these conventions leave unanswered queries out of it."""
+    return "leave the mean" if all(LEFT_OUT in one for one in conventions) else "score 0"
+
+
 def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
     """Return a note on the number of unanswered queries, and whether they score 0 or leave the mean."""
-    left_out = "missing=answered-only"
-    outcome = f"leave the mean ({left_out})" if left_out in conventions else "score 0"
+    convention = f" ({LEFT_OUT})" * (LEFT_OUT in conventions)
     return Note(
-        f"{missing:,} of {queries:,} judged queries are not answered and {outcome}",
+        f"{missing:,} of {queries:,} judged queries are not answered and "
+        f"{unanswered_outcome([conventions])}{convention}",
         decisive=missing >= MANY_UNANSWERED * queries,
     )
 

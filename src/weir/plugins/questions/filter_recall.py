@@ -22,7 +22,7 @@ from weir.core.tables import Table, sentences, table_of
 from weir.errors import BadValue
 from weir.measures.measure import direction, no_direction_note, parse_measure
 from weir.registry import check_whole
-from weir.stats.resampling import mean_bounds, or_nan
+from weir.stats.resampling import has_percentile, mean_bounds, or_nan
 
 Mask: TypeAlias = NDArray[np.bool_]
 Kind: TypeAlias = Literal["by lot", "near", "far"]
@@ -164,7 +164,7 @@ class FilteredSearch:
     """Median milliseconds of a query, asked alone; NaN where none was timed. A filter applied after the search takes
     none."""
     p95_ms: float
-    """95th percentile of the milliseconds."""
+    """95th percentile of the milliseconds; NaN for fewer than 20."""
 
     @staticmethod
     def of(
@@ -191,7 +191,8 @@ class FilteredSearch:
             yield FilteredSearch(
                 name, permitted / documents, permitted, correlation, *applied, len(rows[0]), recall,
                 *or_nan(known[at].tolist()), round(short * len(rows[0])), compared, mean, *or_nan(losses[at].tolist()),
-                lost.shape[1], *(np.percentile(ms, (50, 95)).tolist() if len(ms) else (math.nan, math.nan)),
+                lost.shape[1], float(np.percentile(ms, 50)) if len(ms) else math.nan,
+                float(np.percentile(ms, 95)) if has_percentile(95, len(ms)) else math.nan,
             )  # fmt: skip
 
     @property

@@ -207,7 +207,8 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
     for one in costs:
         ms, gigabytes = one.p50_ms if single else one.mean_ms, one.bytes_per_million
         device = "GPU" if "cuda" in one.hardware.lower() or "gpu" in one.hardware.lower() else "CPU"
-        cells[one.quality.system, f"{device}, ms"] = figure(ms)
+        time = "median ms of a single query" if single else "ms of a query, all asked together"
+        cells[one.quality.system, f"{time}, on a {device}"] = figure(ms)
         cells[one.quality.system, "index of 1M docs, GB"] = figure(
             None if gigabytes is None else gigabytes / 1e9
         )

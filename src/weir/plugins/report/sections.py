@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,22 @@ from weir.core.rounding import (
     typeset,
     typeset_change,
 )
+from weir.core.scores import Row
 from weir.core.subject import Subject
 from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
 from weir.experiment.comparing import compare_cells
-from weir.experiment.efficiency import BEST, EFFICIENCIES, MARK, efficiency_tables, extrapolation
+from weir.experiment.efficiency import (
+    BEST,
+    EFFICIENCIES,
+    MARK,
+    PROCESS,
+    efficiency_tables,
+    extrapolation,
+    timed_queries,
+)
 from weir.experiment.experiment import DEPTH
 from weir.experiment.results import (
     PARSE_FAILURES,
@@ -80,7 +89,8 @@ from weir.registry import Registry
 from weir.services.answers import SCORED_KINDS
 from weir.stats.compare import Comparison, Pair, compare_tables, disagrees, rank_text
 from weir.stats.permutation import enumerated
-from weir.stats.score_rows import answered_rate
+from weir.stats.resampling import has_percentile
+from weir.stats.score_rows import MANY_UNANSWERED, answered_rate, unanswered_outcome
 from weir.stats.significance import TESTS
 from weir.systems.expression import expression_tree
 from weir.systems.lexical.terms import weighted_jaccard, word_counts
@@ -214,15 +224,44 @@ def lede(study: Study) -> str:
         else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
-    verb = "system answered" if len(study.systems) == 1 else "systems answered"
+    partly = _partly_answered(study)
+    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly else "answered"
+    answered = f"; {_answers(study, partly)}" if partly else ""
     return (
-        f"{len(study.systems)} {verb} {queries:,} queries of {where}, measured by {and_(study.measures)}. "
+        f"{counted(len(study.systems), 'system')} {verb} {queries:,} queries of {where}, measured by "
+        f"{and_(study.measures)}{answered}. "
         f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
     )
 
 
-FASTER = 1.1
-"""Ratio of times of the second fastest system to the fastest below which nobody is called the fastest."""
+def _partly_answered(study: Study) -> list[Row]:
+    return [row for row in study.cell_rows if row.answered < row.queries and row.measure == study.measures[0]]
+
+
+MOST_PARTLY = 3
+"""Results whose number of answered queries one sentence names."""
+
+
+def _answers(study: Study, rows: Iterable[Row]) -> str:
+    """Return how many queries systems answered, the fewest first, such as "half answered 60 of 120 queries"."""
+    worst = sorted(rows, key=lambda row: row.answered / row.queries)
+    said = [
+        f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
+        f"{f' of {row.dataset}' * (len(study.datasets) > 1)}"
+        for row in worst[:MOST_PARTLY]
+    ]
+    more = len(worst) - MOST_PARTLY
+    return and_(
+        [
+            *said,
+            *[f"{counted(more, 'more result')} {one_or_more(more, 'lacks', 'lack')} answers"] * (more > 0),
+        ]
+    )
+
+
+FASTER = 2
+"""Ratio of times of the second fastest system to the fastest below which nobody is called the fastest: one model under
+two names has taken 1.4 times as long, on a machine that others used."""
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
@@ -286,6 +325,7 @@ def _doubts(
     clauses = (
         _open_pair_clause(study, systems, datasets, audits),
         _depths_clause(study, study.measures[0], datasets, systems),
+        _unanswered_clause(study, study.measures[0], datasets, [systems]),
         _ties_clause([c.dataset for c in comparisons if ties_could_turn(study, c, *systems)]),
     )
     return "".join(clauses)
@@ -314,7 +354,9 @@ def _by_another_measure(study: Study) -> Iterator[Statement]:
         measure, dataset, pair = max(alone, key=lambda one: abs(one[2].difference))
         better, worse = map(study.short_name, (pair.second, pair.first))
         text = f"on {dataset}, by {_size(pair)}, where {first} does not separate them"
-        text += _depths_clause(study, measure, [dataset], (pair.first, pair.second))
+        both = pair.first, pair.second
+        text += _depths_clause(study, measure, [dataset], both)
+        text += _unanswered_clause(study, measure, [dataset], [both])
         if len(alone) > 1:
             measures = and_(list(dict.fromkeys(name for name, _, _ in alone)), 3)
             text += f"; {len(alone)} verdicts of {measures} are such"
@@ -326,7 +368,8 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     if len(study.systems) <= 2 or best.worst != 1:
         return
     where = whole.dataset
-    tied = any(ties_could_turn(study, whole, best.system, one.system) for one in whole.standings[1:])
+    pairs = [(best.system, one.system) for one in whole.standings[1:]]
+    tied = any(ties_could_turn(study, whole, *pair) for pair in pairs)
     turned = "; the order of tied documents could turn it" * tied
     if whole.unit == "datasets":
         singly = study.singly_best(whole.measure, best.system)
@@ -334,22 +377,31 @@ def _best_of_all(study: Study, whole: Comparison, audits: Sequence[Audit]) -> It
     yield Statement(
         f"{study.short_name(best.system)} is better than every other system",
         f"on {where}, by {whole.measure}{_open_order_clause(study, study.short_name(best.system), audits)}"
-        f"{_depths_clause(study, whole.measure, study.datasets)}{turned}.",
+        f"{_depths_clause(study, whole.measure, study.datasets)}"
+        f"{_unanswered_clause(study, whole.measure, study.datasets, pairs)}{turned}.",
     )
 
 
 def _fastest(study: Study) -> Iterator[Statement]:
     costs = [one for one in study.every_cost if one.quality.dataset == study.largest]
-    own = sorted((one.p50_ms, one.quality.system) for one in costs if one.p50_ms is not None)
+    own = sorted(
+        (one.p50_ms, one.quality.system, one.singles)
+        for one in costs
+        if one.p50_ms is not None and one.singles is not None
+    )
     places = {(one.machine, one.depth) for one in costs if one.p50_ms is not None}
     if len(places) == 1 and len(own) > 1 and own[1][0] >= FASTER * own[0][0] > 0:
-        (first, system), others = own[0], [ms / own[0][0] for ms, _ in own[1:]]
-        times = figure(others[0]) + (f" to {figure(others[-1])}" if len(others) > 1 else "")
+        (first, system, asked), others = own[0], own[1:]
+        ratios = dict.fromkeys(f"{float(f'{ms / first:.1g}'):,.0f}" for ms, *_ in (others[0], others[-1]))
         who = one_or_more(len(others), "the other takes", "the others take")
+        medians = (
+            f"{one_or_more(len(others), 'the median', 'medians')} of {_from_to([n for *_, n in others])}"
+        )
         of = f" of the {len(own)} that were timed" if len(own) < len(costs) else ""
         yield Statement(
             f"{study.short_name(system)} is the fastest{of}:",
-            f"{figure(first)} ms for a query on {study.largest}; {who} {times} times as long.",
+            f"{figure(first)} ms for a query on {study.largest}, the median of {asked:,}; {who} some "
+            f"{' to '.join(ratios)} times as long, {medians}, on {next(iter(places))[0]}.",
         )
 
 
@@ -376,6 +428,23 @@ def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) 
 def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems: Sequence[str] = ()) -> str:
     uneven = [name for name in datasets if uneven_depths(study, measure, name, systems)]
     return f"; rankings end at very different depths on {and_(uneven, 3)}" if uneven else ""
+
+
+def _unanswered_clause(
+    study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
+) -> str:
+    """Return a clause on the unanswered queries that are many, or could make up the difference of a pair of systems."""
+    partly = dict[tuple[str, str], Row]()
+    for dataset, pair, turn in product(datasets, pairs, (1, -1)):
+        row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
+        if row is not None and other is not None and row.answered < row.queries:
+            share = 1 - row.answered / row.queries
+            if share >= min(MANY_UNANSWERED, abs(row.mean - other.mean)):
+                partly[row.dataset, row.system] = row
+    if not partly:
+        return ""
+    outcome = unanswered_outcome(row.conventions for row in partly.values())
+    return f"; {_answers(study, partly.values())}: the rest {outcome}"
 
 
 def _ties_clause(datasets: Sequence[str]) -> str:
@@ -847,7 +916,11 @@ def cost(study: Study) -> Section | None:
         * any(one.best for one in shown),
         *[f"{MARK}: the time leaves out work, or is that of a service; the page names it."]
         * any(one.index_marks or one.search_marks for one in shown),
-        *(f"{one[0].upper()}{one[1:]}." for one in [extrapolation(shown)] if one),
+        *(
+            f"{one[0].upper()}{one[1:]}."
+            for one in [extrapolation(shown), timed_queries(shown), PROCESS]
+            if one
+        ),
     ]
     printed = cost_table(one for one in shown if one.quality.dataset == dataset)
     tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
@@ -1504,18 +1577,25 @@ def _costs(study: Study) -> Question | None:
         if untimed
         else ""
     )
-    machines = {one.machine for one in study.costs if one.timed}
-    if not machines:
-        return Question("note", "Are the costs comparable?", Statement("No time is known.", left_out.strip()))
-    marked = [one for one in study.costs if one.timed and (one.index_marks or one.search_marks)]
-    together = [one for one in study.costs if one.timed and one.p50_ms is None]
-    mixed = 0 < len(together) < sum(one.timed for one in study.costs)
-    head = "Not between machines." if len(machines) > 1 else "Partly." if marked or mixed else "Yes."
+    timed = [one for one in study.costs if one.timed]
+    machines = {one.machine for one in timed}
+    names = list(dict.fromkeys(study.short_name(one.quality.system) for one in timed))
+    if len(names) < 2:
+        head = f"Nothing is compared: {names[0]} alone has a time." if names else "No time is known."
+        return Question("note", "Are the costs comparable?", Statement(head, left_out.strip()))
+    marked = [one for one in timed if one.index_marks or one.search_marks]
+    together = [one for one in timed if one.p50_ms is None]
+    mixed = 0 < len(together) < len(timed)
+    head = "Not between machines." if len(machines) > 1 else "Partly." if marked or mixed else "Roughly."
     text = (
         f"{len(machines)} machines: {and_(sorted(machines))}."
         if len(machines) > 1
-        else f"One machine ({next(iter(machines))})."
+        else f"One machine ({next(iter(machines))}), and what else it did meanwhile is not known: times that "
+        f"differ by less than a factor of {FASTER:g} rank no systems."
     )
+    few = [(one.singles, study.short_name(one.quality.system)) for one in timed if one.singles]
+    if few and not has_percentile(95, min(few)[0]):
+        text += f" The median of {min(few)[1]} is that of {counted(min(few)[0], 'query', 'queries')}."
     if marked:
         text += (
             f" {counted(len(marked), 'time')} {one_or_more(len(marked), 'leaves', 'leave')} out work that was stored "
@@ -1526,7 +1606,7 @@ def _costs(study: Study) -> Question | None:
             f" {counted(len(together), 'result')} without times of single queries: only queries/s compares."
         )
     text += left_out
-    severity = "caution" if len(machines) > 1 else "note" if marked or mixed or untimed else "checked"
+    severity = "caution" if len(machines) > 1 else "note"
     return Question(severity, "Are the costs comparable?", Statement(head, text), "weir study efficiency")
 
 
@@ -1568,9 +1648,7 @@ def _training(study: Study) -> Question | None:
 
 
 def _answered(study: Study) -> Question:
-    unanswered = [
-        row for row in study.cell_rows if row.answered < row.queries and row.measure == study.measures[0]
-    ]
+    unanswered = _partly_answered(study)
     question = "Is every query answered?"
     if not unanswered:
         return Question(
