@@ -57,7 +57,7 @@ def test_identifiers_of_one_type_meet():
         (RUN, Qrels.of(QRELS), "found Qrels as the run"),
         (QRELS, IntentQrels.of({"q1": {"i": {"a": 1}}}), "found IntentQrels as the run"),
         ({"q1": {"a": 2.0, "b": 1.0}}, QRELS, "the judgments hold floats and the run whole numbers only"),
-        ({"q1": {"a": 2.5, "b": 1.0}}, QRELS, "if that is so, give the scores as float"),
+        ({"q1": {"a": 2.5, "b": 1.0}}, QRELS, "if these do stand in that order, give the scores as float"),
     ],
 )
 def test_swapped_arguments_are_recognised_by_their_types(qrels, run, message):

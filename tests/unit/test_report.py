@@ -774,7 +774,7 @@ def test_every_entry_belongs_to_something_that_exists():
     datasets = groups | set(catalogue.collection_names()) | set(toml_facts("collections.toml"))
     names = {"dataset": datasets, "system": {*SYSTEMS, *RERANKERS}, "model": known,
              "measure": {*MEASURES, "condensed"}, "test": set(TESTS), "correction": set(CORRECTIONS),
-             "interval": {"percentile bootstrap", "student"}, "method": set(METHODS),
+             "interval": {"percentile bootstrap", "student", "wilson"}, "method": set(METHODS),
              "effect": {"Hedges' g"}, "minimum": {"detectable effect"}}  # fmt: skip
     where = {"article": {"journal"}, "inproceedings": {"booktitle"}, "incollection": {"booktitle", "publisher"},
              "book": {"publisher"}, "misc": set()}  # fmt: skip

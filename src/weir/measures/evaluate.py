@@ -157,16 +157,14 @@ def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[st
     each: Iterable[Measure | str] = [measures] if alone else measures  # type: ignore[list-item, assignment]  # told apart by `alone`
     by_name = {}
     for one in each:
-        for name in _of_each_cutoff(str(one)):
+        match = _CUTOFFS.fullmatch(str(one))
+        for name in (
+            [match[1] + cut.strip() + match[3] for cut in match[2].split(",")] if match else [str(one)]
+        ):
             by_name[name] = one if isinstance(one, Measure) else parse_measure(name)
     if not by_name:
         raise BadValue("no measure was named; try nDCG@10")
     return by_name
-
-
-def _of_each_cutoff(name: str) -> list[str]:
-    match = _CUTOFFS.fullmatch(name)
-    return [name] if match is None else [match[1] + cut.strip() + match[3] for cut in match[2].split(",")]
 
 
 _CUTOFFS = re.compile(r"(.*@ *)\{([^{}]*)\}(.*)", re.DOTALL)
