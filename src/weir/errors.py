@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, ModuleType
 
 _SHOWN = 80  # characters of a name in a message
@@ -210,24 +211,29 @@ def user_level() -> int:
     return outermost + 1
 
 
+_held: ContextVar[dict[str, None] | None] = ContextVar("held", default=None)
+
+
+def warn_of_ranking(said: str) -> None:
+    """Give a RankingWarning, within `held_warnings` at its end."""
+    if (held := _held.get()) is None:
+        warnings.warn(RankingWarning(said), stacklevel=user_level())
+    else:
+        held[said] = None
+
+
 @contextmanager
 def held_warnings() -> Iterator[None]:
-    """Give the RankingWarnings of a block at its end, each text once; none if it raises, as the error tells their
-    cause."""
-    ended = False
+    """Give the warnings of `warn_of_ranking` in a block at its end, each text once; none if it raises, as the error
+    tells their cause."""
+    # By context: warnings.catch_warnings changes the filters of all threads.
+    token = _held.set(held := dict[str, None]())
     try:
-        with warnings.catch_warnings(record=True) as held:
-            warnings.simplefilter("always", RankingWarning)
-            yield
-        ended = True
+        yield
     finally:
-        told = set[str]()
-        for one in held:
-            if not issubclass(one.category, RankingWarning):
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-            elif ended and str(one.message) not in told:
-                warnings.warn(one.message, stacklevel=user_level())
-                told.add(str(one.message))
+        _held.reset(token)
+    for said in held:
+        warn_of_ranking(said)
 
 
 class LossWarning(UserWarning):

@@ -1,13 +1,17 @@
 """Columns of judgments and rankings that stand in each other's place."""
 
 import random
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import weir
 from weir.cli.main import main
-from weir.errors import BadValue, RankingWarning, WeirError
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue, RankingWarning, WeirError, held_warnings, warn_of_ranking
 
 RUN = ("queries", "second", "documents", "ranks", "scores", "tags")
 QRELS = ("queries", "second", "documents", "grades")
@@ -164,3 +168,23 @@ def test_stored_rankings_in_a_collection(tmp_path, capsys):
         path = written(tmp_path / f"{a}{b}.trec", exchanged(run, a, b))
         with pytest.raises(WeirError, match=words):
             weir.benchmark(made, [f'run("{path}")'], out=tmp_path / f"{a}{b}")
+
+
+def test_threads_that_read_at_once_leave_each_other_their_warnings():
+    """A held warning belongs to its own reading, and the filters of the process stay as they were."""
+    qrels = Qrels.of({f"q{n}": {"d1": 0} for n in range(9)})
+    run = {f"q{n}": {"d1": 1.0} for n in range(9)}
+    filters = list(warnings.filters)
+    both = threading.Barrier(4)
+
+    def read(_):
+        both.wait(60)
+        for _ in range(20):
+            with held_warnings():
+                warn_of_ranking("said")
+                weir.evaluate(qrels, Run.of(run), "nDCG@10")
+
+    with pytest.warns(RankingWarning) as told, ThreadPoolExecutor(4) as threads:
+        list(threads.map(read, range(4)))
+    assert sum(str(one.message) == "said" for one in told) == 80
+    assert warnings.filters == filters

@@ -57,11 +57,12 @@ def refuse_exchanged(qrels: Qrels, run: Run, where: str = "") -> None:
         )
     judged_docs = qrels.docs.strings.take(np.unique(qrels.doc))
     beyond = len(qrels.grade) and qrels.grade.max() not in GRADES
+    many = len(np.unique(qrels.grade))  # as identifiers in their place are
     for kind, names, common in (
         ("queries", qrels.queries.strings, common_queries),
         ("documents", judged_docs, common_docs),
     ):
-        if beyond and not common and like_grades(names):
+        if beyond and not common and like_grades(names) and many > len(names):
             raise BadValue(
                 f"the judgments: all {kind} are grades, such as '{names[0]}', and grades are not, such as "
                 f"{qrels.grade.max():g}: the columns of {kind} and grades are exchanged"

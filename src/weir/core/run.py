@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from weir.core.order import (
 )
 from weir.core.strings import Float64, Ids, Int32, Int64, offsets
 from weir.core.tables import first_rows
-from weir.errors import BadRanking, BadValue, RankingWarning, user_level
+from weir.errors import BadRanking, BadValue, warn_of_ranking
 
 if TYPE_CHECKING:
     from weir.core.corpus import Queries
@@ -252,7 +251,7 @@ class Run:
         if len(texts) < len(queries) or not found or len(set(names)) < len(names):
             return self
         known = f"{len(found):,} of {len(names):,} queries are known by their texts, not by identifiers"
-        warnings.warn(RankingWarning(f"{self.name}: {known} such as '{found[0]}'"), stacklevel=user_level())
+        warn_of_ranking(f"{self.name}: {known} such as '{found[0]}'")
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:

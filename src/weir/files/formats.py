@@ -21,7 +21,7 @@ from weir.core.qrels import LARGEST, Origins
 from weir.core.roles import MANY_QUERIES, is_grade, like_grades
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
-from weir.errors import FormatError, LossWarning, RankingWarning, user_level
+from weir.errors import FormatError, LossWarning, user_level, warn_of_ranking
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -623,7 +623,7 @@ def _scan_judgments(buffer: LineBuffer, stop: int) -> ParsedRows:
     if pairs:
         rows = table_rows(buf, table, (0, 1))
         said = f"{path}: no grades: each of {len(rows.score):,} documents counts as relevant, grade 1"
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        warn_of_ranking(said)
         return rows
     empty = np.flatnonzero((table.start == table.end)[:, [0, width - 2, width - 1]].any(axis=1))
     if len(empty):

@@ -23,7 +23,14 @@ from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches, take_strings
 from weir.core.tables import cell_text
-from weir.errors import BadRanking, BadValue, FormatError, LossWarning, RankingWarning, user_level
+from weir.errors import (
+    BadRanking,
+    BadValue,
+    FormatError,
+    LossWarning,
+    user_level,
+    warn_of_ranking,
+)
 from weir.files.beside import with_beside
 from weir.files.formats import (
     TREC_COLUMNS,
@@ -261,7 +268,7 @@ def _say_alike(name: object, alike: set[str]) -> None:
             "identifiers that count as unjudged are judged ones",
         )
         said = f"{name}: {are} but for the composition of letters (Unicode NFC and NFD), such as {min(alike)!a}; "
-        warnings.warn(RankingWarning(f"{said}write both in one form"), stacklevel=user_level())
+        warn_of_ranking(f"{said}write both in one form")
 
 
 def refuse_swapped(name: object, order: OrderCounts) -> None:
@@ -285,10 +292,7 @@ def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
             "weir data import FILE -o DIR --as run-ranks ranks by rank" if isfile and order.contrary else ""
         )
         advice = advice or "distances have to be negated"
-        warnings.warn(
-            RankingWarning(f"{name}: {'; '.join(doubts)}; the highest score counts as the best; {advice}"),
-            stacklevel=user_level(),
-        )
+        warn_of_ranking(f"{name}: {'; '.join(doubts)}; the highest score counts as the best; {advice}")
     return doubts
 
 

@@ -7,7 +7,6 @@ By default every judged query counts, and an unanswered one scores 0.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,11 +28,10 @@ from weir.errors import (
     BadRanking,
     BadValue,
     FormatError,
-    RankingWarning,
     UnknownName,
     WeirError,
     held_warnings,
-    user_level,
+    warn_of_ranking,
 )
 from weir.files.formats import head_of, holds_nuggets
 from weir.files.frames import qrels_from
@@ -303,7 +301,7 @@ def warn_without_relevant(judged: Judged) -> None:
             f"none of {len(judged):,} judged queries has a relevant document, and measures say nothing: "
             "do the grades stand in another column of the judgments?"
         )
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        warn_of_ranking(said)
 
 
 # Run files joined with judgments, and their names.
