@@ -5,6 +5,9 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas
+import polars
+import pyarrow
 import pytest
 
 import weir
@@ -146,6 +149,20 @@ def test_right_columns_pass_whatever_the_identifiers(tmp_path, capsys, shape):
         files = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", run)
         assert refusal(capsys, "eval", *files)[0] == 0
         assert refusal(capsys, "audit", *files)[0] == 0
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_documents_and_grades_of_frames(shape):
+    judged, run = rows(shape)
+    rankings = {}
+    for query, _, doc, _, score, _ in run:
+        rankings.setdefault(query, {})[doc] = float(score)
+    query, _, doc, grade = map(list, zip(*judged, strict=True))
+    number = doc if shape == "words" else list(map(int, doc))
+    for made in (pandas.DataFrame, polars.DataFrame, pyarrow.table):
+        frame = made({"query_id": query, "doc_id": list(map(int, grade)), "relevance": number})
+        with pytest.raises(BadValue, match="documents that are all grades.*look exchanged"):
+            weir.evaluate(frame, rankings, "nDCG@10")
 
 
 def test_values_in_memory():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,6 +30,16 @@ def is_grade(name: str) -> bool:
 def like_grades(names: Strings) -> bool:
     """Return True if all names are grades of a usual scale, -2 to 4; False without any."""
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
+
+
+def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
+    """Return what was found if documents and grades of judgments are exchanged, by the cells of all rows; "" if not."""
+    if len(docs) < MANY_QUERIES or not like_grades(docs):
+        return ""
+    if sum(map(is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
+        return ""
+    beyond = next(one for one in grades if not is_grade(one))
+    return f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
 
 
 def refuse_exchanged(qrels: Qrels, run: Run, where: str = "") -> None:

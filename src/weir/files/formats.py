@@ -19,7 +19,7 @@ import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
 from weir.core.rank_order import HEAD_ROWS
-from weir.core.roles import MANY_QUERIES, is_grade, like_grades
+from weir.core.roles import MANY_QUERIES, grades_as_documents, like_grades
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, user_level, warn_of_ranking
@@ -740,12 +740,7 @@ def second_column(values: Iterable[str]) -> str:
 
 def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
     """Raise FormatError if documents and grades of judgments are exchanged, judging by the cells of all rows."""
-    if len(docs) < MANY_QUERIES or not like_grades(docs):
-        return
-    cells = grades.tolist()
-    if sum(map(is_grade, cells)) * 2 < len(cells) and len(set(cells)) > len(set(docs.tolist())):
-        beyond = next(cell for cell in cells if not is_grade(cell))
-        found = f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    if found := grades_as_documents(docs, grades.tolist()):
         raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 
 
