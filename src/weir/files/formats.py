@@ -132,7 +132,7 @@ FORMATS = (
     Format("pickle", PICKLE_SUFFIXES, rows=False),
 )
 _CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name == "trec" else None]}
-_TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"))
+_TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
 ARROW_TABLES = tuple(magic for magic, _ in _TABLES)
 """First bytes of tables that pyarrow reads."""
 _MAGIC = (*_TABLES, *((magic, "pickle") for magic in PICKLE_MAGIC))
