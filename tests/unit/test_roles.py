@@ -161,7 +161,7 @@ def test_documents_and_grades_of_frames(shape):
     number = doc if shape == "words" else list(map(int, doc))
     for made in (pandas.DataFrame, polars.DataFrame, pyarrow.table):
         frame = made({"query_id": query, "doc_id": list(map(int, grade)), "relevance": number})
-        with pytest.raises(BadValue, match="documents that are all grades.*look exchanged"):
+        with pytest.raises(BadValue, match=r"documents that are all grades.*look exchanged"):
             weir.evaluate(frame, rankings, "nDCG@10")
 
 
