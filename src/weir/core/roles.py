@@ -31,7 +31,7 @@ def like_grades(names: Strings) -> bool:
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
-def refuse_exchanged(qrels: Qrels, run: Run, where: str = "") -> None:
+def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
     """Raise BadValue if two columns of the run, or of the judgments, are exchanged.
 
     where: begins messages on the run, such as "run.trec: ".
