@@ -198,17 +198,16 @@ class RankingWarning(UserWarning):
         super().__init__(printable(message))
 
 
-def user_level() -> int:
-    """Return the `stacklevel` that makes a warning of the calling function point at the line that called
-    Weir."""
+def give_warning(warning: Warning | str) -> None:
+    """Give a warning, a text as UserWarning, that points at the line that called Weir."""
     level, outermost = 0, 1
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         level += 1
         if frame.f_code.co_filename.startswith(_HOME):
             outermost = level
         frame = frame.f_back
-    return outermost + 1
+    warnings.warn(warning, stacklevel=outermost + 1)
 
 
 _held: ContextVar[dict[str, None] | None] = ContextVar("held", default=None)
@@ -217,7 +216,7 @@ _held: ContextVar[dict[str, None] | None] = ContextVar("held", default=None)
 def warn_of_ranking(said: str) -> None:
     """Give a RankingWarning, within `held_warnings` at its end."""
     if (held := _held.get()) is None:
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        give_warning(RankingWarning(said))
     else:
         held[said] = None
 

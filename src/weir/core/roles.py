@@ -42,7 +42,7 @@ def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
     return f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
 
 
-def refuse_exchanged(qrels: Qrels, run: Run, where: str = "") -> None:
+def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
     """Raise BadValue if two columns of the run, or of the judgments, are exchanged.
 
     where: begins messages on the run, such as "run.trec: ".

@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -22,7 +21,7 @@ from weir.core.rank_order import HEAD_ROWS
 from weir.core.roles import MANY_QUERIES, grades_as_documents, like_grades
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
-from weir.errors import FormatError, LossWarning, user_level, warn_of_ranking
+from weir.errors import FormatError, LossWarning, give_warning, warn_of_ranking
 from weir.files.column_names import (
     WRITTEN,
     ColumnLayout,
@@ -487,7 +486,7 @@ def say_remarks(path: object, count: int) -> None:
     """Warn (LossWarning) of `count` lines that begin with # and are not read; do nothing for 0."""
     if count:
         lines = counted(count, "line that begins", "lines that begin")
-        warnings.warn(LossWarning(f"{path}: not read: {lines} with #"), stacklevel=user_level())
+        give_warning(LossWarning(f"{path}: not read: {lines} with #"))
 
 
 def _holds_remark(buffer: LineBuffer, stop: int) -> bool:

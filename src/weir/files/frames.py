@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from weir.core.rank_order import counts_of_scores, order_counts
 from weir.core.roles import GRADES, grades_as_documents
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, RankingWarning, WeirError, user_level
+from weir.errors import BadRanking, BadValue, WeirError, warn_of_ranking
 from weir.files.column_names import Kind, is_named, origin_column, part_columns, rank_column, three_columns
 from weir.files.one_system import REMEDIES, SystemRow, refuse_several_systems
 from weir.files.parsers import Source
@@ -420,7 +419,7 @@ def _examples(identifiers: Iterable[object]) -> dict[str, object]:
 
 
 def _warn_exchanged(why: str) -> None:
-    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=user_level())
+    warn_of_ranking(f"{why}; judgments come first, then the run")
 
 
 def _whole(kind: type) -> bool:
