@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
 from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.datasets.references import materialize, source
-from weir.errors import UNKNOWN_SERVER, DownloadError, DownloadWarning, WeirError, user_level
+from weir.errors import UNKNOWN_SERVER, DownloadError, DownloadWarning, WeirError, give_warning
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
 from weir.settings import settings
@@ -175,10 +174,7 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
             reasons.append(str(error) if name in str(error) else f"{name}: {error}")
             continue
         if reasons:
-            warnings.warn(
-                DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"),
-                stacklevel=user_level(),
-            )
+            give_warning(DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"))
         return
     offline = all(UNKNOWN_SERVER in reason for reason in reasons)
     raise DownloadError(

@@ -29,7 +29,7 @@ from weir.datasets.card import CollectionCard, card_of, metadata_card
 from weir.datasets.catalogue import Entry
 from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.datasets.references import Materialized, materialize
-from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName, user_level
+from weir.errors import BadValue, DownloadError, LossWarning, NameNote, UnknownName, give_warning
 from weir.files.corpus_store import CorpusStore, open_store
 from weir.files.frames import qrels_from
 from weir.files.layouts import CollectionLayout, find_layout, left_out
@@ -427,7 +427,7 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
     official = catalogue_name(name)
     if official:
         if official == text and not here and Path(text).exists():
-            warnings.warn(NameNote(text), stacklevel=user_level())
+            give_warning(NameNote(text))
         entry = catalogue.get(official)
         if not entry.here:
             raise DownloadError(how_to_obtain(entry))

@@ -21,7 +21,7 @@ from weir.core.judged import Judged, joined, with_intents
 from weir.core.order import Ties
 from weir.core.origin import Origin
 from weir.core.qrels import Qrels, grades_that_differ
-from weir.core.roles import GRADES, MANY_QUERIES, refuse_exchanged
+from weir.core.roles import GRADES, MANY_QUERIES, refuse_exchanged_columns
 from weir.core.run import Named, Run
 from weir.core.scores import Scores, known_mean
 from weir.errors import (
@@ -284,7 +284,7 @@ def check_shared_queries(
     strangers = 0 < judged.ignored >= answered >= len(judged.rank)
     judgments = qrels() if len(judged) and (strangers or not len(judged.rank)) else None
     if isinstance(judgments, Qrels):
-        refuse_exchanged(judgments, run(), where)
+        refuse_exchanged_columns(judgments, run(), where)
     if not (judged.grade > 0).any():
         warn_without_relevant(judged)
     if not answered and judged.ignored and len(judged):
@@ -384,7 +384,7 @@ def _joined_file(
             ranked = permitted(ranked, queries)
         judged = joined(ranked_by(ranked, conventions), qrels)
     if isinstance(qrels, Qrels):
-        _refuse_exchanged(run, qrels)
+        _refuse_exchanged_files(run, qrels)
     if not (judged.ignored or judged.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     check_shared_queries(judged, lambda: read_run(run), lambda: qrels, run)
@@ -398,7 +398,7 @@ def permitted(run: Run, queries: Queries) -> Run:
     return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
 
 
-def _refuse_exchanged(run: Path, qrels: Qrels) -> None:
+def _refuse_exchanged_files(run: Path, qrels: Qrels) -> None:
     # As `refuse_mismatched` of dicts: fractions as judgments, and whole numbers of a scale of grades as scores.
     differ = grades_that_differ(qrels)
     if not differ:

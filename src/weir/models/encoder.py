@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 from weir.algorithms import algorithm
 from weir.argument_types import checked, shown_value
 from weir.core.strings import Float32, Int64, Strings
-from weir.errors import BadValue, RankingWarning, UnusableText, user_level
+from weir.errors import BadValue, UnusableText, give_warning, warn_of_ranking
 from weir.models.batching import BatchPlan, gather_rows, results
 from weir.models.checkpoints import (
     POOLINGS,
@@ -259,7 +258,7 @@ class Encoder:
         self.fetch()
         recipe = resolve(self)
         for note in recipe.notes:
-            warnings.warn(note, stacklevel=user_level())
+            give_warning(note)
         declared = self.declared(device)
         document = _part(recipe, recipe.document, recipe.max_document, declared)
         same = recipe.query is recipe.document
@@ -414,13 +413,10 @@ class LoadedObject:
             return vectors
         length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
         if self.encoder.assumed and (length > LONGER * length.min(initial=np.inf, where=length > 0)).any():
-            warnings.warn(
-                RankingWarning(
-                    f"{self.encoder}: its vectors are compared by cosine, as it declares no similarity, and their "
-                    "lengths differ; weir.encoder(model, similarity='dot') compares by dot product (BEIR's "
-                    "score_function='dot')"
-                ),
-                stacklevel=user_level(),
+            warn_of_ranking(
+                f"{self.encoder}: its vectors are compared by cosine, as it declares no similarity, and their "
+                "lengths differ; weir.encoder(model, similarity='dot') compares by dot product (BEIR's "
+                "score_function='dot')"
             )
         return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,7 +19,7 @@ import numpy as np
 
 from weir.core.corpus import Queries
 from weir.core.strings import Float32, Strings
-from weir.errors import BadValue, FormatError, ServiceError, StoreError, user_level
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, give_warning
 from weir.files.atomic import write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
@@ -488,7 +487,7 @@ class Hosted:
             if not (self.query_prompt or self.document_prompt or self.provider.kinds):
                 note = without_prompts_note(self.model)
                 if note:
-                    warnings.warn(note, stacklevel=user_level())
+                    give_warning(note)
             bounds, url = limits or Limits.of(settings()), self.address + self.provider.path
             metered = MeteredClient(key, bounds, clock or Clock(), budget.spent)
             budget.clients[name] = EmbeddingClient(self.provider, url, metered)
@@ -641,11 +640,10 @@ class LoadedHosted:
         length = float(np.linalg.norm(today) * np.linalg.norm(first))
         probe.moved = max(0.0, 1.0 - float(today @ first) / length) if length else 0.0
         if probe.moved > TOLERANCE:
-            warnings.warn(
+            give_warning(
                 f"{self.encoder.model} has changed since {probe.date}: the vector of the probe text lies "
                 f"{probe.moved:.2g} (cosine distance; {TOLERANCE:g} is allowed) from where it lay; vectors kept "
-                f"from then and asked for now do not belong together; remove {probe.path} to begin anew",
-                stacklevel=user_level(),
+                f"from then and asked for now do not belong together; remove {probe.path} to begin anew"
             )
 
 

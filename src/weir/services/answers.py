@@ -8,7 +8,6 @@ import os
 import tempfile
 import threading
 import time
-import warnings
 import zlib
 from array import array
 from collections import Counter
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64
-from weir.errors import StoreError, StoreWarning, user_level
+from weir.errors import StoreError, StoreWarning, give_warning
 from weir.files.atomic import storing, write_json
 from weir.files.leases import locked
 from weir.files.network import KeptConnection
@@ -257,7 +256,7 @@ class AnswerStore:
                 if damaged > 1
                 else ("an answer is damaged and is asked for again")
             )
-            warnings.warn(StoreWarning(f"{self.path}: {lost}"), stacklevel=user_level())
+            give_warning(StoreWarning(f"{self.path}: {lost}"))
 
 
 # ----------

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -20,7 +19,7 @@ from weir.core.corpus import NO_DOCUMENTS, Corpus, Queries
 from weir.core.rounding import counted
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Ids, Int32, Int64
-from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError, user_level
+from weir.errors import BadRanking, BadValue, PluginError, ServiceError, StoreWarning, WeirError, give_warning
 from weir.files.atomic import storing
 from weir.registry import Identified, Identity, printed, session_only
 from weir.systems.protocol import (
@@ -284,7 +283,7 @@ class FolderShelf:
             except WeirError as error:
                 if not self.build:
                     raise
-                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=user_level())
+                give_warning(StoreWarning(f"{error}; {part} is indexed again"))
         if searcher is None:
             if at is not None:
                 with storing(at):

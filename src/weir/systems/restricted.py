@@ -5,7 +5,6 @@ Forbidden documents are removed before the cut at k. Parts of a system are restr
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -17,7 +16,7 @@ from weir.core.filters import DocumentLists, DocumentMasks
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int64
-from weir.errors import RankingWarning, ServiceError, user_level
+from weir.errors import ServiceError, warn_of_ranking
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
@@ -114,7 +113,7 @@ def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
         few = f"fewer than {k:,} of the documents that may be ranked for {lacking:,} of {len(queries):,} queries"
-        warnings.warn(RankingWarning(f"{run.name}: found {few}; {seen}"), stacklevel=user_level())
+        warn_of_ranking(f"{run.name}: found {few}; {seen}")
 
 
 def _wanted(queries: Queries, k: int, docs: Ids) -> Int64:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.roles import ranks_as_documents
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
+from weir.errors import BadRanking, BadValue, FormatError, warn_of_ranking
 from weir.files.integrity import content_hash_of
 from weir.files.runs import read_run
 from weir.files.text_files import check_regular, unquoted
@@ -103,7 +102,7 @@ class StoredRun:
             return run.docs[int(run.doc[row])]
 
         if len(doc) and (doc < 0).all():
-            _refuse_exchanged(run, corpus.ids)
+            _refuse_exchanged_columns(run, corpus.ids)
         _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
         return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
@@ -123,7 +122,7 @@ class StoredRun:
             raise FormatError(self.path, reason, "a file of rankings, such as TREC's") from None
 
 
-def _refuse_exchanged(run: Run, docs: Ids) -> None:
+def _refuse_exchanged_columns(run: Run, docs: Ids) -> None:
     found = np.flatnonzero(docs.codes(run.queries.strings) >= 0)
     if len(found):
         raise BadRanking(
@@ -170,7 +169,7 @@ class StoredRunSearcher:
             first = f"the first '{queries.ids[int(missing[0])]}'; they have no answer"
             notes = [f"{len(missing):,} of {count:,} queries are not in the file, {first}", *notes]
         for note in notes:
-            warnings.warn(RankingWarning(f"{self.system.path}: {note}"), stacklevel=user_level())
+            warn_of_ranking(f"{self.system.path}: {note}")
         rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
         columns = query[rows], self.doc[rows], self.run.score[rows]
         return Run.from_columns(queries.ids, self.docs, *columns, Named(str(self.system))).top(k)
@@ -250,7 +249,7 @@ class CandidatePoolSearcher:
         if cut := int((sizes > k).sum()):
             most = int(sizes.max())
             lost = f"{cut:,} of {len(queries):,} queries have more than {k:,} candidates, up to {most:,}"
-            warnings.warn(RankingWarning(f"pool: {lost}; `k={most}` keeps all"), stacklevel=user_level())
+            warn_of_ranking(f"pool: {lost}; `k={most}` keeps all")
         return whole.top(k)
 
     search_restricted = search

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -15,7 +14,7 @@ from typing import Any
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.datasets import catalogue
-from weir.errors import BadValue, FormatError, RankingWarning, require, user_level
+from weir.errors import BadValue, FormatError, require, warn_of_ranking
 from weir.experiment.mteb_files import MTEB_MEASURES
 from weir.experiment.published import toml_facts
 from weir.experiment.results import (
@@ -56,7 +55,7 @@ def _cells_in(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell
 def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[ResultCell]:
     cells, outdated = current_cells(_cells_in(results))
     for sentence in outdated:
-        warnings.warn(RankingWarning(sentence), stacklevel=user_level())
+        warn_of_ranking(sentence)
     return cells
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from weir.argument_types import checked, named_arguments
 from weir.core.corpus import Corpus, Queries, check_view, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, StringColumn, Strings
-from weir.errors import BadValue, FormatError, RankingWarning, user_level
+from weir.errors import BadValue, FormatError, warn_of_ranking
 from weir.files.json_files import read_records
 from weir.files.text_files import DAMAGE, check_regular, damaged, open_bytes
 from weir.models.batching import Ragged
@@ -244,7 +243,7 @@ class Doc2Query:
             expansions = read_questions(Path(self.expansions).expanduser(), corpus, self.n)
         if expansions.without:
             text = f"{self}: no questions for {expansions.without} of {len(corpus)} documents"
-            warnings.warn(RankingWarning(text), stacklevel=user_level())
+            warn_of_ranking(text)
         texts = []
         for start in range(0, len(corpus), BLOCK_DOCUMENTS):
             stop = min(start + BLOCK_DOCUMENTS, len(corpus))

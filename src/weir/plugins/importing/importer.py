@@ -20,7 +20,7 @@ from weir.datasets.load import load
 from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.files.atomic import atomic_dir, write_text
 from weir.files.import_report import REPORT, not_imported
-from weir.files.layouts import ABOUT, CollectionPart, find_layout
+from weir.files.layouts import ABOUT, SAVED, CollectionPart, find_layout
 from weir.files.paths import path_of
 from weir.files.records import read_documents
 from weir.files.runs import refuse_swapped
@@ -378,7 +378,9 @@ def _no_file(folder: Path) -> str:
         except FormatError:
             load(folder)  # such as one laid out as on the Hugging Face hub
     except WeirError:
-        inside = sorted(str(path) for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+        saved = any((folder / name).is_file() for name in SAVED)
+        files = (path for path in (folder.rglob("*") if saved else folder.iterdir()) if path.is_file())
+        inside = sorted(str(path) for path in files if path.name[0] != "." and path.name not in SAVED)
         shown = ", ".join(inside[:4]) + ", ..." * (len(inside) > 4)
         return f"{folder} is a folder; name the files that are imported" + (f": {shown}" if inside else "")
     return f"{folder} is a folder of a collection, which needs no import: weir run -d {folder}, weir eval {folder} RUN"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,7 +17,7 @@ from weir.argument_types import named_arguments
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
-from weir.errors import BadValue, RankingWarning, user_level
+from weir.errors import BadValue, warn_of_ranking
 from weir.plugins.llm.chat import ChatModel, RecordedChat, UnknownAnswerError, cached_chat, default_model
 from weir.plugins.llm.prompt_plan import CallBudget, PromptSettings, plan_of_words, prompt_plan
 from weir.plugins.llm.prompts import (
@@ -174,7 +173,7 @@ class LLMScorer:
             parts = f"{sum(unclear.values()):,} of {task.verdicts.total():,}"
             message = f"{reranker}: {parts} answers hold no whole verdict "
             message += f"({kinds}); what they name is used, and the documents that they leave out keep their order{cut}"
-            warnings.warn(RankingWarning(message), stacklevel=user_level())
+            warn_of_ranking(message)
         flagged = task.flagged()
         self.usage.flagged += len(flagged)
         if flagged:
@@ -182,7 +181,7 @@ class LLMScorer:
             message = (
                 f"{reranker}: possible prompt injection in document '{self.corpus.ids[flagged[0]]}'{others}"
             )
-            warnings.warn(RankingWarning(message), stacklevel=user_level())
+            warn_of_ranking(message)
         return fill_unscored(values, candidates.ptr)
 
     def costs(self) -> Costs:

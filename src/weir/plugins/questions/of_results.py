@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.tables import table_of
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, FormatError, LossWarning, WeirError, user_level
+from weir.errors import BadValue, FormatError, LossWarning, WeirError, give_warning
 from weir.experiment.audit_subjects import subject_of_cells
 from weir.experiment.results import ORDER, ResultCell, without_command
 from weir.files.beside import RULES_FILE
@@ -398,7 +397,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
         said = (
             f"{root}: not read: {counted(len(damaged), 'file')} without valid JSON, {', '.join(damaged[:4])}"
         )
-        warnings.warn(LossWarning(said), stacklevel=user_level())
+        give_warning(LossWarning(said))
     return found
 
 

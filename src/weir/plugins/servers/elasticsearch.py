@@ -7,7 +7,6 @@ import json
 import math
 import re
 import time
-import warnings
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning, user_level
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning, give_warning
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.network import KeptConnection
@@ -543,9 +542,7 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                 message = f"{url}: {missing} of {total} shards of {index.index_name} are not there"
                 if attempt == 0:
                     seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
-                    warnings.warn(
-                        StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=user_level()
-                    )
+                    give_warning(StoreWarning(f"{message}; waiting up to {seconds:g} s"))
                 server.clock.sleep(SHARD_PAUSE_SECONDS)
                 continue
             server.call("POST", f"/{index.index_name}/_refresh")  # it would wait long for a shard
@@ -726,10 +723,7 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
 
 
 def _warn_again(index: ElasticIndex, fault: str) -> None:
-    warnings.warn(
-        StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"),
-        stacklevel=user_level(),
-    )
+    give_warning(StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"))
 
 
 def _index_fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:

@@ -7,7 +7,6 @@ import math
 import re
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -20,11 +19,10 @@ from weir.core.corpus import Corpus
 from weir.errors import (
     BadValue,
     FormatError,
-    RankingWarning,
     ServiceError,
     UnknownName,
     WeirError,
-    user_level,
+    warn_of_ranking,
 )
 from weir.files.network import KeptConnection
 from weir.files.text_files import read_toml
@@ -635,9 +633,7 @@ class Http:
             message = (
                 f"the template {name} was tested against a stand-in of the published API, never on a server"
             )
-            warnings.warn(
-                RankingWarning(f"{self}: {message}; check some answers by hand"), stacklevel=user_level()
-            )
+            warn_of_ranking(f"{self}: {message}; check some answers by hand")
         limits = template.limits
         policy = RequestPolicy(limits.concurrency, failures=limits.failures)
         connect = self._connections(template)
@@ -818,7 +814,7 @@ class _EndpointAsker:
                     raise UnknownName(f"field that {self.template.url} searches", pattern, names)
         with shared.turn:
             if unknown and not shared.fields_known:
-                warnings.warn(RankingWarning(unknown), stacklevel=user_level())
+                warn_of_ranking(unknown)
             shared.fields_known = True
 
     def _request(self, body: Any, values: Mapping[str, Any]) -> HttpRequest:  # noqa: ANN401  any JSON

@@ -8,7 +8,6 @@ import math
 import re
 import struct
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, require, user_level
+from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, give_warning, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
@@ -356,9 +355,7 @@ def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
             if state is not None and state.documents != len(table.corpus):
                 here, total = state.documents, len(table.corpus)
                 changed = f"{table.table_name} has {here:,} rows for {total:,} documents; it is made again"
-                warnings.warn(
-                    StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=user_level()
-                )
+                give_warning(StoreWarning(f"schema {table.settings.schema}: {changed}"))
                 with connection.transaction():
                     connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.table_name)))
                     forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))

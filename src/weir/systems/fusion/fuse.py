@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ import numpy as np
 from weir.core.order import arranged
 from weir.core.run import Run
 from weir.core.strings import Float64, Ids, Int32, Int64
-from weir.errors import BadValue, RankingWarning, user_level
+from weir.errors import BadValue, warn_of_ranking
 from weir.systems.fusion.methods import (
     METHODS,
     NORMS,
@@ -195,7 +194,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
     pool = Pool.of(runs)
     check_shared_queries(pool)
     for said in apart_notes(pool, [f"ranking {n} ({run.name})" for n, run in enumerate(runs, 1)]):
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        warn_of_ranking(said)
     return fused(pool, how, k)
 
 

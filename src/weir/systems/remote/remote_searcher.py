@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -22,7 +21,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
-from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, user_level
+from weir.errors import BadValue, FormatError, ServiceError, UnknownName, warn_of_ranking
 from weir.files.runs import say_order
 from weir.registry import declared_version, session_only
 from weir.services.answers import (
@@ -278,7 +277,7 @@ class RemoteSearcher:
                 hint = "once it answers otherwise, declare another version" if kept else ""
                 rows, note = known_rows(*columns[:2], lambda _: unknown, queries.ids, service.unknown, hint)
                 columns = (columns[0][rows], columns[1][rows], columns[2][rows])
-                warnings.warn(RankingWarning(f"{service.name}: {note}"), stacklevel=user_level())
+                warn_of_ranking(f"{service.name}: {note}")
             run = Run.from_columns(queries.ids, documents.ids, *columns, Named(self.service.name))
             return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 
@@ -307,9 +306,7 @@ class RemoteSearcher:
             )
         if self.service.on_failure == "refuse":
             raise ServiceError(f'{message}{again}; on_failure="missing" scores them as missing')
-        warnings.warn(
-            RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=user_level()
-        )
+        warn_of_ranking(f"{self.service.name}: {message}; they are missing")
 
     def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
         answered, empty = int((sizes >= 0).sum()), int((sizes == 0).sum())
@@ -323,18 +320,15 @@ class RemoteSearcher:
                     f"{name}: {message}; check what is searched there and its fields, and declare a new version once "
                     f'it answers; on_failure="missing" scores them as missing'
                 )
-            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=user_level())
+            warn_of_ranking(f"{name}: {message}")
             return
         lengths = np.array([len(text) for text in queries.text.tolist()])
         longest = int(lengths[sizes > 0].max())
         longer = int((lengths[sizes == 0] > longest).sum())
         if longer and comb(empty, longer) / comb(answered, longer) < CHANCE:
-            warnings.warn(
-                RankingWarning(
-                    f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
-                    f"no results, which is unlikely to be chance: the service may limit the number of words"
-                ),
-                stacklevel=user_level(),
+            warn_of_ranking(
+                f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
+                f"no results, which is unlikely to be chance: the service may limit the number of words"
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -16,7 +15,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Float32, Float64, Int64
-from weir.errors import BadRanking, RankingWarning, user_level
+from weir.errors import BadRanking, warn_of_ranking
 from weir.settings import settings
 from weir.systems.composite import rankings, renumbered, scores
 from weir.systems.protocol import (
@@ -351,7 +350,7 @@ class RerankingSearcher:
         name = Named(str(self.system))
         run = Run.from_columns(first.queries, first.docs, first.query_of_row(), first.doc, score, name)
         for note in _notes(str(self.system.reranker), candidates, new, run, drawn):
-            warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=user_level())
+            warn_of_ranking(f"{self.system}: {note}")
         return run.top(k)
 
     search_restricted = search

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64, hash_strings
-from weir.errors import FormatError, StoreError, StoreWarning, is_shortage, user_level
+from weir.errors import FormatError, StoreError, StoreWarning, give_warning, is_shortage
 from weir.files.atomic import atomic_dir, storing, sweep_inside, write_json
 from weir.files.json_record import read_json
 from weir.files.leases import locked
@@ -299,9 +298,7 @@ def mended(
             return read(True)  # another process mended it meanwhile
         except StoreError:
             count = journal.mend(width, moved_rows)
-    warnings.warn(
-        StoreWarning(f"{error}; {count} texts are kept, the others are made again"), stacklevel=user_level()
-    )
+    give_warning(StoreWarning(f"{error}; {count} texts are kept, the others are made again"))
     return read(True)
 
 

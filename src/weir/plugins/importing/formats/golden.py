@@ -439,6 +439,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _golden
     if roles["doc"] == layout.chosen.get("retrieved"):
         return _returned
+    if not {"grade", "score"} & set(roles):
+        _refuse_events(contents, layout, rows)
     if "grade" in roles and "rank" in roles and "score" not in roles and "grade" not in layout.chosen:
         grades = [layout.number_of_role(row, "grade") for row in rows]
         if any(grade is not None and not grade.is_integer() for grade in grades):
@@ -475,6 +477,22 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) -> None:
+    words: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, value in row.fields.items():
+            if has_value(value) and name not in layout.roles.values():
+                words.setdefault(name, {})[plain_text(value)] = None
+    for name, told in words.items():
+        if set(map(fold, told)) <= field_names().events:
+            shown, doc = ", ".join(list(told)[:3]), layout.roles["doc"]
+            raise BadValue(
+                f"{contents.path}: the rows are events ({shown} in '{name}'), no ranking; count them by query and "
+                "document, as columns called clicks and impressions; or, if they are a ranking, say "
+                f"`columns='retrieved={doc}'`, if relevant documents, `columns='relevant={doc}'`"
+            )
 
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:

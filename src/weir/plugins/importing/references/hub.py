@@ -18,7 +18,7 @@ from weir.errors import BadValue, DownloadError, FormatError
 from weir.files.atomic import storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
 from weir.files.json_record import read_json
-from weir.files.layouts import find_layout
+from weir.files.layouts import SAVED, find_layout
 from weir.files.leases import locked
 from weir.files.text_files import PACKED, Watch
 from weir.plugins.importing.importer import ImportReport, ImportRequest, InputFile, import_request
@@ -38,9 +38,10 @@ from weir.settings import hub_cache, hub_offline
 # corpus.jsonl, queries.jsonl, qrels/test.jsonl                                BEIR, older MTEB
 # documents/biology-00000-of-00001.parquet, examples/biology-...               BRIGHT
 # ar-corpus/..., ar-queries/..., ar-qrels/...                                  several collections in one
+# corpus/data-00000-of-00001.arrow, qrels/test/data-00000-of-00001.arrow       saved by datasets' save_to_disk
 
 
-ENDINGS = (".parquet", ".jsonl", ".json", ".tsv", ".csv")
+ENDINGS = (".parquet", ".arrow", ".jsonl", ".json", ".tsv", ".csv")
 _ROLES = {
     "corpus": "documents",
     "documents": "documents",
@@ -86,7 +87,8 @@ def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) ->
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
         plain = next((path.removesuffix(end) for end in PACKED if path.endswith(end)), path)
-        if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
+        *folders, name = path.split("/")
+        if not plain.endswith(ENDINGS) or name in SAVED or any(one[:1] == "." for one in (*folders, name)):
             continue
         config, split = declared.declared_place(path) or _by_path(PurePosixPath(plain))
         role, subset = _role(config)
@@ -140,7 +142,8 @@ def _by_path(path: PurePosixPath) -> tuple[str, str]:
     stem, folders = path.stem, list(path.parent.parts)
     shard = _SHARD.fullmatch(stem)
     stem = shard[1] if shard else stem
-    if len(folders) >= 2 and stem.isdecimal():  # the hub's own conversion: config/split/0000.parquet
+    conversion = len(folders) >= 2 and stem.isdecimal()  # the hub's own: config/split/0000.parquet
+    if conversion or (folders and path.suffix == ".arrow" and stem == "data"):  # a saved one
         stem = folders.pop()
     folder = folders[-1] if folders else ""
     if (
