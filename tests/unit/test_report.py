@@ -1093,13 +1093,6 @@ def test_systems_and_collections_have_one_order(made):
             assert panels == [label for label in labels if label in panels]
 
 
-def test_published_tables_make_no_page(results, tmp_path, capsys):
-    path = tmp_path / "x.html"
-    assert main(["report", str(results), "--published", "BEIR paper", "-o", str(path)]) == 2
-    assert "leave out -o" in capsys.readouterr().err
-    assert not path.exists()
-
-
 def test_csv_holds_plain_numbers(made, tmp_path):
     made.save_tables(tmp_path)
     for path in tmp_path.glob("*.csv"):
