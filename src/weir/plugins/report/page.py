@@ -282,7 +282,8 @@ def caption(chart: Chart) -> str:
 def details(section: Section) -> str:
     """Return a section's tables as HTML; "" without tables.
 
-    They are folded if charts show their numbers; only then `section.behind` is shown, too.
+    Tables whose numbers charts show are folded, with the longer ones in `section.behind`, as are two sections
+    without charts.
     """
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)

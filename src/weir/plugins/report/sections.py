@@ -269,7 +269,7 @@ two names has taken 1.4 times as long, on a machine that others used."""
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the verdicts support, largest difference first; () without comparisons."""
+    """Return up to 5 conclusions that the verdicts support; () without comparisons."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
