@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from weir.core.roles import MANY_QUERIES
 from weir.core.run import Run
 from weir.core.scores import Note, Scores
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, RankingWarning, held_warnings, user_level
+from weir.errors import BadValue, held_warnings, warn_of_ranking
 from weir.files.dict_join import join_dicts
 from weir.files.frames import judged_from, qrels_from, refuse_mismatched, run_from
 from weir.files.intents import intents_from
@@ -91,7 +90,7 @@ def evaluate(
         fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
         scores = noted(scores, judged, fractions, requested)
     if NOTHING_JUDGED in scores.remarks and int(scores.answered.sum()) >= MANY_QUERIES:
-        warnings.warn(RankingWarning(NOTHING_JUDGED.text), stacklevel=user_level())
+        warn_of_ranking(NOTHING_JUDGED.text)
     other_names = tuple((name, str(measure)) for name, measure in by_name.items() if name != str(measure))
     return replace(scores, asked=other_names) if other_names else scores
 

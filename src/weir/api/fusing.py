@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +15,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.tables import Table
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, RankingWarning, user_level
+from weir.errors import BadValue, warn_of_ranking
 from weir.files.frames import qrels_from, run_from
 from weir.files.runs import read_run
 from weir.files.write import write_run
@@ -58,7 +57,7 @@ def fuse(
     ranked = [run_from(run) for run in all_rankings(_listed(runs))]
     fused_run = fusion.fuse(ranked, method, k)
     if note := depth_note(ranked, method if isinstance(method, Fusion) else parse_fusion(method), k):
-        warnings.warn(RankingWarning(note), stacklevel=user_level())
+        warn_of_ranking(note)
     return fused_run
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,7 +34,14 @@ from weir.datasets.fetch import fetch_missing
 from weir.datasets.load import Dataset, load_group, query_groups
 from weir.datasets.names import catalogue_name
 from weir.datasets.scoring_rules import judged_by
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError, user_level
+from weir.errors import (
+    BadRanking,
+    BadValue,
+    FormatError,
+    UnknownName,
+    WeirError,
+    warn_of_ranking,
+)
 from weir.experiment.comparing import MOST_COMPARED, compare_grid, comparison_cost, scores_of_cells
 from weir.experiment.factors import twin_notes, twin_systems
 from weir.experiment.results import (
@@ -491,7 +497,7 @@ def official_scores(
         places = () if collection is None else (collection,)
         scores, remarks = experiment.reproduce.birco_of_cells(finished_cells(path_of(str(qrels))), places)
     for one in remarks:
-        warnings.warn(RankingWarning(one), stacklevel=user_level())
+        warn_of_ranking(one)
     return ResultSet(BIRCO_SCORES, tuple(scores))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from weir.datasets.catalogue import Entry
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
 from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.datasets.references import materialize, source
-from weir.errors import UNKNOWN_SERVER, DownloadError, DownloadWarning, WeirError, user_level
+from weir.errors import UNKNOWN_SERVER, DownloadError, DownloadWarning, WeirError, give_warning
 from weir.files.atomic import storing
 from weir.files.pickles import is_pickle
 from weir.settings import settings
@@ -33,10 +32,10 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, as hex, of the documents, judged queries and judgments of a split, reading every
+    """Return a hash, in hexadecimal, of the documents, judged queries and judgments of a split; reads every
     document.
 
-    Order, white space, metadata and unjudged queries do not change it.
+    Order, white space, metadata and unjudged queries have no effect.
     """
 
     def document_rows() -> Iterator[tuple[str, ...]]:
@@ -79,8 +78,8 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
 
-    Collections on this machine are kept, but a reference with a newer commit is downloaded again. If an
-    archive is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
+    Collections on this machine are not downloaded, except a reference with a newer commit. If an archive is
+    not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
     DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
     """
     if is_reference(name):
@@ -107,7 +106,7 @@ def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None
 
     progress: called with (name of the step, amount done, total).
 
-    Names outside the catalogue are ignored. Raises DownloadError with the reason of each source.
+    Other names are ignored. Raises DownloadError with the reason of each source.
     """
     for given in names:
         name, _ = named_split(given)
@@ -175,10 +174,7 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
             reasons.append(str(error) if name in str(error) else f"{name}: {error}")
             continue
         if reasons:
-            warnings.warn(
-                DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"),
-                stacklevel=user_level(),
-            )
+            give_warning(DownloadWarning(f"{entry.name} comes from {name}: {'; '.join(reasons)}"))
         return
     offline = all(UNKNOWN_SERVER in reason for reason in reasons)
     raise DownloadError(

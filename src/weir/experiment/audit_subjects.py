@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.corpus import Queries
-from weir.core.roles import refuse_exchanged
+from weir.core.roles import refuse_exchanged_columns
 from weir.core.run import Run
 from weir.core.short_names import run_titles
 from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets.load import Dataset, judged_or_not, load, load_group
 from weir.datasets.names import catalogue_name, names_collection
 from weir.datasets.scoring_rules import ScoringRules, judged_by
-from weir.errors import BadValue, RankingWarning, WeirError, user_level
+from weir.errors import BadValue, WeirError, warn_of_ranking
 from weir.experiment.results import (
     ResultCell,
     answered_texts,
@@ -165,7 +164,7 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
     if not subjects:
         raise BadValue("; ".join(lacking))
     for one in lacking:
-        warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=user_level())
+        warn_of_ranking(f"left out: {one}")
     return subjects
 
 
@@ -216,7 +215,7 @@ def _of_files(
         rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     dataset = rules.dataset
     for path, run in zip(runs, rankings.values(), strict=True):
-        refuse_exchanged(qrels, run, f"{path}: ")
+        refuse_exchanged_columns(qrels, run, f"{path}: ")
     if dataset is None:
         return Subject(name, qrels=qrels, runs=rankings)
     counted, every = rules.counted(qrels), None if dataset.layout.queries is None else dataset.all_queries

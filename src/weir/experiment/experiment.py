@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,12 +23,12 @@ from weir.errors import (
     BadValue,
     FormatError,
     LossWarning,
-    RankingWarning,
     StoreError,
     UnknownName,
     WeirError,
+    give_warning,
     require,
-    user_level,
+    warn_of_ranking,
 )
 from weir.experiment.results import ResultCell, cell_of, keep_order, rows_with_groups, split_mark
 from weir.experiment.stage_store import STAGE_STORES, StageCache, depths_asked, inputs_below, run_file
@@ -375,7 +374,7 @@ class Experiment:
     """Leave out documents that are the query itself (ArguAna, Quora), also if the collection does not say so."""
 
     def __post_init__(self) -> None:
-        _refuse_exchanged(self.datasets, self.systems)
+        _refuse_exchanged_arguments(self.datasets, self.systems)
         # Each adaptation of an object without a version is a stage of its own: it is adapted once.
         adapted = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
         object.__setattr__(self, "systems", adapted)
@@ -582,7 +581,7 @@ class Experiment:
         return cells
 
 
-def _refuse_exchanged(datasets: Sequence[object], systems: Sequence[object]) -> None:
+def _refuse_exchanged_arguments(datasets: Sequence[object], systems: Sequence[object]) -> None:
     wrong = [
         (name, "system", "dataset")
         for name in datasets
@@ -604,12 +603,9 @@ def _is_dataset(name: str) -> bool:
 def _warn_of_shared(systems: Iterable[Retriever], collections: int) -> None:
     for part in (part for system in systems for part in parts_of(system)):
         if collections > 1 and isinstance(part, FunctionSystem) and is_shared(part.answer):
-            warnings.warn(
-                RankingWarning(
-                    f"{part}: the object cannot be copied, and the same one answers for all {collections} collections; "
-                    "if it keeps an index, run each collection by itself with an object of its own"
-                ),
-                stacklevel=user_level(),
+            warn_of_ranking(
+                f"{part}: the object cannot be copied, and the same one answers for all {collections} collections; "
+                "if it keeps an index, run each collection by itself with an object of its own"
             )
 
 
@@ -619,7 +615,7 @@ def _warn_of_repeated(systems: Iterable[object]) -> None:
         for system in parse_systems(text):
             if (other := first.setdefault(str(system), text)) != text:
                 said = f"{text} and {other} are one system, {system}: it runs once"
-                warnings.warn(LossWarning(said), stacklevel=user_level())
+                give_warning(LossWarning(said))
 
 
 MODEL_PACKAGES = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,11 +29,11 @@ from weir.errors import (
     BadValue,
     FormatError,
     LossWarning,
-    RankingWarning,
     StoreError,
     UnknownName,
     WeirError,
-    user_level,
+    give_warning,
+    warn_of_ranking,
 )
 from weir.experiment.stage_store import run_file
 from weir.experiment.stages import (
@@ -503,7 +502,7 @@ def runs_in(folder: Path) -> list[Path]:
         raise BadValue(f"{folder} holds rankings of {listed}; name the folder of one system on one of them")
     largest, shallower = largest_k(cells)
     for text in shallower:
-        warnings.warn(RankingWarning(text), stacklevel=user_level())
+        warn_of_ranking(text)
     return [cell.run for cell in largest]
 
 
@@ -549,7 +548,7 @@ def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = Non
     if len(kept) == 2:
         others[f"self-matches were left out of {kept[False]} when it was made, not of {kept[True]}"] = None
     for said in others:
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        warn_of_ranking(said)
 
 
 def _cells_of(folder: Path) -> list[ResultCell]:
@@ -579,7 +578,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
     root = path_of(root)
     groups, damaged = _by_folder(root)
     for text in damaged:
-        warnings.warn(LossWarning(text), stacklevel=user_level())
+        give_warning(LossWarning(text))
     return _finished(root, groups, unjudged)
 
 

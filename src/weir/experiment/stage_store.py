@@ -18,7 +18,7 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, RankingWarning, WeirError, user_level
+from weir.errors import BadValue, RankingWarning, WeirError, give_warning, warn_of_ranking
 from weir.experiment.stages import (
     RECORD,
     Making,
@@ -81,7 +81,7 @@ def _ranking_warnings(told: set[str]) -> Iterator[list[str]]:
         if not ranking:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         elif text not in before:  # such as of each batch of an encoder, on each collection
-            warnings.warn(warning.message, stacklevel=user_level())
+            give_warning(warning.message)
         if ranking:
             before.add(text)
             told.add(text)
@@ -99,10 +99,7 @@ def _warn_of_constant_scores(run: Run, depth: int) -> None:
         what = (
             f"all documents of each of {len(run):,} rankings have one score, and stand by their identifiers"
         )
-        warnings.warn(
-            RankingWarning(f"{run.name}: {what}; an encoder may give all texts the same vector, or zeros"),
-            stacklevel=user_level(),
-        )
+        warn_of_ranking(f"{run.name}: {what}; an encoder may give all texts the same vector, or zeros")
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from weir.errors import (
     BadValue,
     FormatError,
     LossWarning,
-    RankingWarning,
     WeirError,
+    give_warning,
     nearest_names,
-    user_level,
+    warn_of_ranking,
 )
 from weir.files.text_files import read_toml
 
@@ -41,6 +40,8 @@ class FieldNames:
     parts: Mapping[Part, frozenset[str]]
     """{what a table may hold several of: names of columns that tell their rows apart}."""
     clicks: Mapping[str, frozenset[str]]
+    events: frozenset[str]
+    """Words by which a log names what a user did with a result."""
     containers: frozenset[str]
     inner: frozenset[str]
     unanswerable: Mapping[str, frozenset[str]]
@@ -80,6 +81,7 @@ def field_names() -> FieldNames:
         {within: folded(words) for within, words in table["words"].items()},
         {"system": folded(table["runs"]["names"]), "collection": folded(table["collections"]["names"])},
         {role: folded(words) for role, words in table["clicks"].items()},
+        folded(table["events"]["words"]),
         folded(table["containers"]["names"]),
         folded(table["containers"]["inner"]),
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},
@@ -301,7 +303,7 @@ def say_unread(path: object, columns: Sequence[str], kind: Kind) -> None:
     }
     if remarked:
         said = ", ".join(f"'{column}' as {what}" for column, what in remarked.items())
-        warnings.warn(RankingWarning(f"{path}: read without its remark: {said}"), stacklevel=user_level())
+        warn_of_ranking(f"{path}: read without its remark: {said}")
     # The first column without a name is pandas' index.
     named = (name if name.strip() or not n else f"column {n + 1}" for n, name in enumerate(columns))
     others = (name for n, name in enumerate(named) if n not in used and fold(name) not in _OF_TREC)
@@ -316,7 +318,7 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
     known = {fold(name) for name in SHEET_HEAD} if sheet else set[str]()
     if unread := [name for name in names if name.strip() and fold(name) not in known]:
         said = f"{path}: not read: {counted(len(unread), 'column')}, {', '.join(unread)}"
-        warnings.warn(LossWarning(said), stacklevel=user_level())
+        give_warning(LossWarning(said))
 
 
 def is_sheet(columns: Sequence[str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -28,7 +27,7 @@ from weir.core.strings import (
     hash_strings,
     shown_beginning,
 )
-from weir.errors import FormatError, StoreError, StoreWarning, is_shortage, user_level
+from weir.errors import FormatError, StoreError, StoreWarning, give_warning, is_shortage
 from weir.files.atomic import atomic_dir, storing, writable
 from weir.files.integrity import (
     BLOCK_BYTES,
@@ -390,7 +389,7 @@ def _read(place: Path, about: Mapping[str, object]) -> FieldColumn | None:
 
 
 def _say_damaged(error: Exception) -> None:
-    warnings.warn(StoreWarning(f"{error}; the field is read again"), stacklevel=user_level())
+    give_warning(StoreWarning(f"{error}; the field is read again"))
 
 
 # A collection's documents as columns in files that open in milliseconds at any size.
@@ -519,7 +518,7 @@ def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusS
             if not damage and place.is_dir() and _record(place) is None:
                 damage = [f"{place} is of another version"]
             if damage:
-                warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=user_level())
+                give_warning(StoreWarning(f"{damage[0]}; the store is built again"))
             _build(place, part)
             store = _opened_store(place, part)
     if store is None:
@@ -701,7 +700,7 @@ def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error
     if not _is_up_to_date(place, about, part, read_only=True):
         raise StoreError(f"{error}, and {part} has changed since; run the command again to read it")
     with _store_lock(place):
-        warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=user_level())
+        give_warning(StoreWarning(f"{error}; the store is built again"))
         try:
             _build(place, part)
         except StoreError:

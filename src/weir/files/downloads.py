@@ -10,7 +10,6 @@ import re
 import shutil
 import stat
 import time
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from weir.errors import (
     DownloadWarning,
     FormatError,
     StoreError,
-    user_level,
+    give_warning,
 )
 from weir.files.atomic import UNPORTABLE, atomic_dir, storing, temporary_folder, write_text
 from weir.files.json_record import parse_json
@@ -296,9 +295,8 @@ def _fetch(address: Address, job: _Job) -> None:
             resumed = job.have() > 0
             if failures >= job.patience.attempts:
                 raise _HopelessError(f"{error} ({failures} attempts)") from None
-            warnings.warn(
-                DownloadWarning(f"{url}: {error}; attempt {failures + 1} of {job.patience.attempts}"),
-                stacklevel=user_level(),
+            give_warning(
+                DownloadWarning(f"{url}: {error}; attempt {failures + 1} of {job.patience.attempts}")
             )
             time.sleep(seconds_before(failures + 1, job.patience.pause, 30.0, error.wait))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from weir.errors import FormatError, LossWarning, user_level
+from weir.errors import FormatError, LossWarning, give_warning
 from weir.files.json_record import read_json
 
 REPORT = "import.json"
@@ -44,4 +43,4 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 def say_import_losses(path: Path) -> None:
     """Warn (LossWarning) of the parts that an import left out, if `path` is a file of an import."""
     for sentence in import_losses([path]):
-        warnings.warn(LossWarning(sentence), stacklevel=user_level())
+        give_warning(LossWarning(sentence))

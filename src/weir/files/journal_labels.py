@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from weir.core.qrels import Origins, Qrels
-from weir.errors import BadValue, FormatError, RankingWarning, user_level
+from weir.errors import BadValue, FormatError, warn_of_ranking
 from weir.files.text_files import JOURNAL_HEAD, first_bytes
 
 APPLICATION_ID, JOURNAL_VERSION = 0x57656972, 1
@@ -41,7 +40,7 @@ def read_journal(path: Path) -> Qrels:
             f"{path}: judges differ on {contested:,} pairs that nobody has decided yet: the most frequent grade "
             "counts, of several such the lowest"
         )
-        warnings.warn(RankingWarning(said), stacklevel=user_level())
+        warn_of_ranking(said)
     return qrels
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from pathlib import Path
 from weir.core.qrels import LARGEST, Origins, Qrels, shown_number
 from weir.core.strings import first_repeated
 from weir.core.tables import cell_text
-from weir.errors import BadValue, FormatError, LossWarning, user_level
+from weir.errors import BadValue, FormatError, LossWarning, give_warning
 from weir.files.column_names import (
     is_label,
     is_sheet,
@@ -178,7 +177,7 @@ class LabelTable:
 def _say_left_out(path: Path, columns: Sequence[str]) -> None:
     if columns:
         lost = f"{path}: no labels are read from {', '.join(columns)}: too few are numbers or known words"
-        warnings.warn(LossWarning(lost), stacklevel=user_level())
+        give_warning(LossWarning(lost))
 
 
 def _read_label_table(

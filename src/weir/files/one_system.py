@@ -3,11 +3,10 @@ one."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from weir.errors import FormatError, RankingWarning, user_level
+from weir.errors import FormatError, warn_of_ranking
 
 SystemRow: TypeAlias = tuple[str, str, str, str]
 """Place in the file, such as ", line 7"; query, system or collection, and rank, each "" if not there."""
@@ -58,4 +57,4 @@ def refuse_several_systems(
         raise FormatError(f"{source}{place}", found, remedy)
     named = f"'{one[:_SHOWN]}' and '{other[:_SHOWN]}'"
     said = f"{source}: names {what}s {named}, which do not overlap; read as one {what}"
-    warnings.warn(RankingWarning(said), stacklevel=user_level())
+    warn_of_ranking(said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,14 +22,7 @@ from weir.core.run import Named, Run
 from weir.core.short_names import run_file_name
 from weir.core.strings import Bytes, Float64, Ids, Int32, Int64, Strings, stretches, take_strings
 from weir.core.tables import cell_text
-from weir.errors import (
-    BadRanking,
-    BadValue,
-    FormatError,
-    LossWarning,
-    user_level,
-    warn_of_ranking,
-)
+from weir.errors import BadRanking, BadValue, FormatError, LossWarning, give_warning, warn_of_ranking
 from weir.files.beside import with_beside
 from weir.files.formats import (
     TREC_COLUMNS,
@@ -346,7 +338,7 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
     origin = None if origins is None else origins.take(first_rows)
     qrels = Qrels.from_columns(Ids(queries), Ids(docs), *codes, grade[first_rows], origin)
     if rows.unread:
-        warnings.warn(LossWarning(f"{name}: not read: {rows.unread}"), stacklevel=user_level())
+        give_warning(LossWarning(f"{name}: not read: {rows.unread}"))
     return qrels, len(grade) - len(first_rows)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from weir.core.rounding import counted
 from weir.core.scores import READ_SCORES, WRITE_SCORES, JudgedScores, LabelUse, Note, Scores, SystemScores
 from weir.core.strings import Float64, Ids
 from weir.core.tables import cell_text, csv_text
-from weir.errors import BadValue, FormatError, LossWarning, user_level
+from weir.errors import BadValue, FormatError, LossWarning, give_warning
 from weir.files.atomic import write_text
 from weir.files.column_names import fold, part_columns, say_left_out
 from weir.files.formats import number_records, table_head
@@ -181,7 +180,7 @@ def _leave_out_means(path: Path, values: Mapping[str, dict[str, dict[str, float]
         if tables:
             rows = counted(len(tables) + len(alone), "row")
             said = f"{path}: not read: {rows} of the means over '{name}' queries"
-            warnings.warn(LossWarning(said), stacklevel=user_level())
+            give_warning(LossWarning(said))
 
 
 _ROUNDED = 5e-4  # of means with three digits or more

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from weir.core.order import cut_in_ties, tie_groups, tied_at_end
 from weir.core.roles import ranks_as_documents
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
-from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, user_level
+from weir.errors import BadRanking, BadValue, FormatError, warn_of_ranking
 from weir.files.integrity import content_hash_of
 from weir.files.runs import read_run
 from weir.files.text_files import check_regular, unquoted
@@ -87,10 +86,9 @@ class StoredRun:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
-        """Return the searcher of the file.
+        """Return the searcher of the file; with an empty collection (NO_DOCUMENTS) no document is unknown.
 
-        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents; without
-        documents in the collection (NO_DOCUMENTS) none is unknown.
+        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -103,7 +101,7 @@ class StoredRun:
             return run.docs[int(run.doc[row])]
 
         if len(doc) and (doc < 0).all():
-            _refuse_exchanged(run, corpus.ids)
+            _refuse_exchanged_columns(run, corpus.ids)
         _, note = known_rows(run.query_of_row(), doc, document, run.queries, self.unknown)
         return StoredRunSearcher(self, run, corpus.ids, doc, note)
 
@@ -123,7 +121,7 @@ class StoredRun:
             raise FormatError(self.path, reason, "a file of rankings, such as TREC's") from None
 
 
-def _refuse_exchanged(run: Run, docs: Ids) -> None:
+def _refuse_exchanged_columns(run: Run, docs: Ids) -> None:
     found = np.flatnonzero(docs.codes(run.queries.strings) >= 0)
     if len(found):
         raise BadRanking(
@@ -147,15 +145,16 @@ class StoredRunSearcher:
     doc: Int32
     """Number of each row's document in `docs`, -1 for an unknown one."""
     note: str = ""
-    """Sentence on rows that are left out; "" for none."""
+    """Sentence on dropped rows; "" for none."""
 
     __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the first k results of each query; warns (RankingWarning) of missing queries and rows.
+        """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
+        of dropped rows.
 
-        Raises BadRanking if the file has none of several queries, BadValue for k below 1.
+        Raises BadRanking if there are several queries and the file has none of them, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
@@ -170,7 +169,7 @@ class StoredRunSearcher:
             first = f"the first '{queries.ids[int(missing[0])]}'; they have no answer"
             notes = [f"{len(missing):,} of {count:,} queries are not in the file, {first}", *notes]
         for note in notes:
-            warnings.warn(RankingWarning(f"{self.system.path}: {note}"), stacklevel=user_level())
+            warn_of_ranking(f"{self.system.path}: {note}")
         rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
         columns = query[rows], self.doc[rows], self.run.score[rows]
         return Run.from_columns(queries.ids, self.docs, *columns, Named(str(self.system))).top(k)
@@ -182,7 +181,7 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if reading the file deeper than k would not change the first k results."""
+        """Return True if the first k results would stay the same in a deeper search."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
@@ -229,7 +228,7 @@ class CandidatePool:
 
 @dataclass(frozen=True, eq=False)
 class CandidatePoolSearcher:
-    """Looks up the candidates of each query among the documents of a corpus."""
+    """Ranks the candidates that each query lists."""
 
     corpus: Corpus
 
@@ -238,7 +237,7 @@ class CandidatePoolSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-        Raises BadValue if the collection names no candidates."""
+        Raises BadValue if no candidates are listed."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "
@@ -250,7 +249,7 @@ class CandidatePoolSearcher:
         if cut := int((sizes > k).sum()):
             most = int(sizes.max())
             lost = f"{cut:,} of {len(queries):,} queries have more than {k:,} candidates, up to {most:,}"
-            warnings.warn(RankingWarning(f"pool: {lost}; `k={most}` keeps all"), stacklevel=user_level())
+            warn_of_ranking(f"pool: {lost}; `k={most}` keeps all")
         return whole.top(k)
 
     search_restricted = search

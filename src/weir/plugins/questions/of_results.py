@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from weir.core.run import Run
 from weir.core.scores import Note
 from weir.core.tables import table_of
 from weir.datasets.load import Dataset
-from weir.errors import BadValue, FormatError, LossWarning, WeirError, user_level
+from weir.errors import BadValue, FormatError, LossWarning, WeirError, give_warning
 from weir.experiment.audit_subjects import subject_of_cells
 from weir.experiment.results import ORDER, ResultCell, without_command
 from weir.files.beside import RULES_FILE
@@ -46,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A collection of a results folder, for questions."""
+    """The results and texts of a collection in a results folder, from which questions are answered."""
 
     root: Path
     """The results folder."""
@@ -189,7 +188,8 @@ def _command(*parts: str) -> str:
 
 
 def _searched_as(cell: ResultCell) -> str:
-    """Return a system for a command on this machine: its name, of objects of a program their rankings."""
+    """Return a system's name as a command takes it; for an object of a program run(...) of its stored
+    rankings."""
     return f'run("{cell.run}")' if without_command(cell) else cell.system
 
 
@@ -328,9 +328,9 @@ QUESTIONS: Sequence[Question] = (
 
 
 def open_section(study: Study) -> Section | None:
-    """Return the answers of a results folder on its largest collection, as a section; None without any.
+    """Return the report's section of answered questions on the largest collection; None without any answer.
 
-    The old system is the baseline, the new one the best of the others.
+    Questions about two systems compare the baseline with the best of the others.
     """
     cells = tuple(cell for cell in study.cells if cell.dataset == study.largest)
     measure, labels = study.measures[0], {cell.label: cell for cell in cells}
@@ -375,8 +375,8 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are
-    ignored. Warns (LossWarning) of files that are no JSON.
+    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are ignored.
+    Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):
@@ -398,7 +398,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
         said = (
             f"{root}: not read: {counted(len(damaged), 'file')} without valid JSON, {', '.join(damaged[:4])}"
         )
-        warnings.warn(LossWarning(said), stacklevel=user_level())
+        give_warning(LossWarning(said))
     return found
 
 

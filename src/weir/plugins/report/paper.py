@@ -42,7 +42,7 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 def trained_on(system: str) -> frozenset[str] | None:
     """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name; a stored run, server, program or function is unknown.
+    system: its name. Unknown are stored runs, servers, programs, functions, and models without a card.
     """
     try:
         tree = expression_tree(system)
@@ -68,7 +68,7 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score in a paper's table, with its marks."""
+    """A score in a paper's table, with marks for training data, verdict and source."""
 
     value: float
     in_domain: bool = False
@@ -81,7 +81,7 @@ class PaperScore:
     """True if its collection is not as published: it is shown, and neither the best nor in an average."""
 
     def above(self, other: PaperScore) -> float:
-        """Return the difference to another score, 0 if one is published and equals the other to its printed digits."""
+        """Return this score minus another; 0 if a published one equals the other to its printed digits."""
         pairs = ((self.published, other.value), (other.published, self.value))
         agreed = any(printed is not None and printed.agrees(value) for printed, value in pairs)
         return 0.0 if agreed else self.value - other.value
@@ -94,16 +94,14 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, a row's best bold, the second underlined, with averages if datasets are
-    several.
+    """Return a table of datasets x systems, with averages if there are several datasets.
 
-    units: {dataset: its unit in averages, such as its group}.
-
-    Averages leave out datasets that some system lacks or on which most systems were trained, and scores of other data
-    than the published. Below stand each
-    average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it:
-    neither if a published score is equal to its printed digits.
-    Raises UnknownName for a baseline without a score.
+    In each row the best score is bold, the second underlined. Averages leave out datasets that some system
+        lacks or on which most systems were trained, and scores of other data than the published. Below are each
+        average's difference to the baseline's in per cent, and the numbers of shared datasets on which a system is
+        above and below the baseline.
+    units: {dataset: its unit in averages, such as its group}. Raises UnknownName for a baseline without a
+        score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -200,7 +198,8 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return the judged share of the first ten documents in per cent, datasets x systems, – for none.
+    """Return a table of datasets x systems with the judged share of the first ten documents in per cent, –
+    for none.
 
     rates: {(dataset, system): share}.
     """
@@ -211,7 +210,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return the time of a query and the size of the index by system, as in BEIR's table 3."""
+    """Return a table with milliseconds of a query and size of the index by system, as in BEIR's table 3."""
     cells, costs = {}, list(costs)
     single = timed_singly(costs)
     for one in costs:
@@ -227,7 +226,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """The numbers of one collection for a table of collections."""
+    """The row of a collection in a table of collections: task, sizes, words, judgments, copies."""
 
     name: str
     task: str
@@ -246,7 +245,7 @@ class CollectionFacts:
 
     @staticmethod
     def of_card(card: CollectionCard) -> CollectionFacts:
-        """Return the numbers of a collection on this machine."""
+        """Return the row of a collection on this machine."""
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
@@ -262,7 +261,10 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Return a published collection's numbers from the catalogue, added up over its parts."""
+        """Return the row of a published collection by the catalogue, summed over its parts.
+
+        Words and copies are None for several parts.
+        """
         first = parts[0]
         positive, zero = (
             sum(
@@ -357,10 +359,9 @@ def published_table(
     name, study: see `publisher` and `folder` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
-    systems: only systems whose name has all words of one of these.
-
-    Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
-    for an absent dataset, system or baseline.
+    systems: only systems whose name contains all words of one of these. Raises BadValue if nothing is
+        published, and for a selection from a table that is shown as printed; UnknownName for an absent
+        dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
@@ -517,7 +518,8 @@ def _score_beside(one: BesideScore, own_of: Mapping[str, str]) -> PaperScore:
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return a table for each measure of own results, with verdicts against the baseline."""
+    """Return a table of datasets x systems for each measure of the results, with verdicts against the
+    baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

@@ -69,7 +69,7 @@ class Report:
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return all charts in the report's order."""
+        """Return all charts, in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     to_frame = frames.to_frame
@@ -102,11 +102,12 @@ class Report:
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to an HTML file."""
+        """Write the report as one HTML file."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """Return conclusions, leaderboard and serious questions as Markdown, 30 lines at most."""
+        """Return conclusions, the first ten of the leaderboard and serious questions as Markdown, 30 lines at
+        most."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -154,12 +155,11 @@ class Report:
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart as svg, png or pdf, in several files if it is taller than a sheet; return the
+        """Write each chart as svg, png or pdf, a chart taller than a sheet in several files; return the
         paths.
 
-        width: "page" or "column".
-
-        Raises UnknownName for another ending or width, MissingExtra for png or pdf without vl-convert-python.
+        width: "page" or "column". Raises UnknownName for another ending or width, MissingExtra for png or pdf
+            without vl-convert-python.
         """
         wanted = list(endings)
         px, paths, place = figure_px(width, wanted), [], path_of(folder)
@@ -176,11 +176,9 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as LaTeX and Markdown, and a CSV file for each table, under one name; return the paths.
+    """Write tables as NAME.tex and NAME.md, and each as CSV, to a folder, made if missing; return the paths.
 
-    csv: texts to write instead of the tables' own CSV.
-
-    Raises StoreError if a file cannot be written.
+    csv: texts to write instead of the tables' own CSV. Raises StoreError if a file cannot be written.
     """
     make_folder(folder)
     values = csv or [one.csv() for one in tables]

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import time
-import warnings
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning, user_level
+from weir.errors import BadValue, FormatError, ServiceError, StoreError, StoreWarning, give_warning
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.network import KeptConnection
@@ -238,10 +237,9 @@ class ElasticServer:
 
         content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
-        divisible: do not retry after a timeout, since the caller then sends the parts.
-
-        Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
-        for an answer above `max_bytes` or without JSON.
+        divisible: do not retry after a timeout, since the caller then sends smaller requests. Raises
+            ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and for
+            an answer above `max_bytes` or without JSON.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -289,7 +287,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return each item as a line of JSON."""
+    """Return ASCII bytes with a line of JSON for each item."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -371,7 +369,8 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the index, as in a mapping."""
+        """Return the fields of the index's mapping: a vector, or each searched field, and the document's
+        number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -394,14 +393,14 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index, by default with one shard, so that term statistics are of the whole
+        """Return the settings of the index, by default one shard, so that term statistics cover the whole
         collection."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
         """Return the entry in the mapping by which Weir recognises its index.
 
-        writes: number of writes of a complete index; None before it is complete.
+        writes: number of writes of the complete index; None while it is not complete.
         """
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
@@ -543,9 +542,7 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
                 message = f"{url}: {missing} of {total} shards of {index.index_name} are not there"
                 if attempt == 0:
                     seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
-                    warnings.warn(
-                        StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=user_level()
-                    )
+                    give_warning(StoreWarning(f"{message}; waiting up to {seconds:g} s"))
                 server.clock.sleep(SHARD_PAUSE_SECONDS)
                 continue
             server.call("POST", f"/{index.index_name}/_refresh")  # it would wait long for a shard
@@ -726,10 +723,7 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]
 
 
 def _warn_again(index: ElasticIndex, fault: str) -> None:
-    warnings.warn(
-        StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"),
-        stacklevel=user_level(),
-    )
+    give_warning(StoreWarning(f"{index.settings.url}: {index.index_name} {fault}; it is made again"))
 
 
 def _index_fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
@@ -885,7 +879,11 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the documents that the server lacks, and return the searcher; raises ServiceError."""
+        """Send the documents that the server lacks, or their vectors, and return the searcher; raises
+        ServiceError.
+
+        The context's folder, if any, gets an index.json that names the index.
+        """
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -914,7 +912,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
-        """Return the index for `weir why`; raises BadValue for a search of vectors."""
+        """Return the server's index for `weir why`; raises BadValue for a search of vectors."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
         name = self._index(corpus).index_name
@@ -972,7 +970,7 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, none for a query without text."""
+        """Return the k best documents of each query; none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:

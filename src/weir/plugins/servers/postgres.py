@@ -8,7 +8,6 @@ import math
 import re
 import struct
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from weir.argument_types import checked
 from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
-from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, require, user_level
+from weir.errors import BadValue, ServiceError, StoreError, StoreWarning, give_warning, require
 from weir.files.atomic import atomic_dir
 from weir.files.integrity import open_folder, seal_folder
 from weir.files.text_files import read_toml
@@ -78,7 +77,7 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True)
 class TextSearch:
-    """How PostgreSQL's full-text search parses queries, ranks and reads documents."""
+    """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields."""
 
     config: str = "english"
     """PostgreSQL's text search configuration."""
@@ -356,9 +355,7 @@ def _filled_table(table: ServerTable, progress: Progress | None) -> TableState:
             if state is not None and state.documents != len(table.corpus):
                 here, total = state.documents, len(table.corpus)
                 changed = f"{table.table_name} has {here:,} rows for {total:,} documents; it is made again"
-                warnings.warn(
-                    StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=user_level()
-                )
+                give_warning(StoreWarning(f"schema {table.settings.schema}: {changed}"))
                 with connection.transaction():
                     connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.table_name)))
                     forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
@@ -551,10 +548,10 @@ class SearchedTable:
     """Documents that were there before it was filled."""
 
     def statement(self, among: bool = False) -> psycopg.sql.Composed:
-        """Return the SQL search for (document, score), best first, with parameters k and text or vector.
+        """Return the SQL search for (document, score), best first, with the parameters k and text or vector.
 
-        among: only find documents whose numbers are in the parameter `permitted`, by vectors in a table of
-            Weir's.
+        among: find only documents whose numbers are in the parameter `permitted`; for vectors in Weir's own
+            table.
         """
         sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
@@ -705,7 +702,7 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, none for a query without text."""
+        """Return the k best documents of each query; none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -796,7 +793,7 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place; raises ServiceError."""
+        """Return the settings that decide the rankings, with the server's address; raises ServiceError."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -825,7 +822,8 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Copy the documents that the server lacks, with vectors if searched; return the searcher."""
+        """Copy the documents that the server lacks, with vectors if these are searched, and return the
+        searcher."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -890,7 +888,7 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server and search, and a version; raises ServiceError."""
+        """Return the table, its server, the search settings and a version; raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -22,7 +21,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.rank_order import OrderCounts, counts_of_scores
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
-from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName, user_level
+from weir.errors import BadValue, FormatError, ServiceError, UnknownName, warn_of_ranking
 from weir.files.runs import say_order
 from weir.registry import declared_version, session_only
 from weir.services.answers import (
@@ -48,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus and of the fields that `views` read, also for a corpus in memory."""
+    """Return a fingerprint of a corpus and of the fields that `views` read; a corpus in memory is hashed."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -131,7 +130,7 @@ EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
-    """Return a dataclass of settings from a table of a TOML file.
+    """Return the dataclass `kind` filled from a table of a TOML file.
 
     where: names the table in messages.
 
@@ -154,19 +153,19 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise BadValue unless a setting is one of `choices`."""
+    """Raise BadValue unless the setting `name` has one of the values `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise BadValue unless a setting is a non-blank text."""
+    """Raise BadValue unless the setting `name` is a text that is not blank."""
     if not (isinstance(value, str) and value.strip() and "\0" not in value):
         raise BadValue(f"{name} is {value!r}; expected a text")
 
 
 def check_number(name: str, value: object, most: float) -> None:
-    """Raise BadValue unless a setting is a number from 0 to `most`."""
+    """Raise BadValue unless the setting `name` is a number from 0 to `most`."""
     if isinstance(value, bool) or not (isinstance(value, (int, float)) and 0 <= value <= most):
         raise BadValue(f"{name} is {value!r}; expected a number from 0 to {most:g}")
 
@@ -179,13 +178,13 @@ ON_FAILURE = ("refuse", "missing")
 Number = TypeVar("Number", np.int32, np.float64)
 
 CHANCE = 0.01
-"""Probability below which it cannot be chance that only the longest queries are empty."""
+"""Probability below which it is no chance that only the longest queries are empty."""
 READ_ANSWERS = 1024
 """Answers read and turned into columns together."""
 
 
 def check_on_failure(name: str, value: object) -> None:
-    """Raise BadValue unless the treatment of unanswered queries is 'refuse' or 'missing'."""
+    """Raise BadValue, naming the system `name`, unless `value` is "refuse" or "missing"."""
     if value not in ON_FAILURE:
         raise BadValue(f"{name}: on_failure is {value!r}; expected 'refuse' or 'missing'")
 
@@ -196,12 +195,12 @@ class RemoteService:
 
     name: str
     about: Mapping[str, object]
-    """Everything that decides an answer."""
+    """Everything that decides an answer, the key of stored answers."""
     new_worker: Callable[[Retried], Worker]
     """Makes a Worker for requests of {"id", "text", "k"}."""
     policy: RequestPolicy
     on_failure: str
-    """Treatment of unanswered queries: "refuse" or "missing"."""
+    """Treatment of queries without an answer: "refuse" or "missing"."""
     confirm: Callable[[], None] = lambda: None
     """Called after new answers are stored; raises if `about` no longer describes the service."""
     unknown: str = "refuse"
@@ -210,24 +209,24 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A remote service, with the corpus whose documents it may return."""
+    """Searches by a remote service, which may return documents of the corpus."""
 
     service: RemoteService
     corpus: Corpus
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
-    """Costs of its index on the server, if known."""
+    """Costs of the index on the server, if known."""
 
     __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; a query is sent once for each version, or again without
+        """Return the service's rankings; answers are stored, and requested again only without
         `context.reuse`.
 
-        Raises ServiceError for unanswered queries, unless they may be missing, and if too many in a row are;
-        BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the longest
-        are empty.
+        Raises ServiceError for queries without an answer, unless they may be missing, and for too many in a
+        row; BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the
+        longest are empty.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)
@@ -278,7 +277,7 @@ class RemoteSearcher:
                 hint = "once it answers otherwise, declare another version" if kept else ""
                 rows, note = known_rows(*columns[:2], lambda _: unknown, queries.ids, service.unknown, hint)
                 columns = (columns[0][rows], columns[1][rows], columns[2][rows])
-                warnings.warn(RankingWarning(f"{service.name}: {note}"), stacklevel=user_level())
+                warn_of_ranking(f"{service.name}: {note}")
             run = Run.from_columns(queries.ids, documents.ids, *columns, Named(self.service.name))
             return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 
@@ -307,9 +306,7 @@ class RemoteSearcher:
             )
         if self.service.on_failure == "refuse":
             raise ServiceError(f'{message}{again}; on_failure="missing" scores them as missing')
-        warnings.warn(
-            RankingWarning(f"{self.service.name}: {message}; they are missing"), stacklevel=user_level()
-        )
+        warn_of_ranking(f"{self.service.name}: {message}; they are missing")
 
     def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
         answered, empty = int((sizes >= 0).sum()), int((sizes == 0).sum())
@@ -323,18 +320,15 @@ class RemoteSearcher:
                     f"{name}: {message}; check what is searched there and its fields, and declare a new version once "
                     f'it answers; on_failure="missing" scores them as missing'
                 )
-            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=user_level())
+            warn_of_ranking(f"{name}: {message}")
             return
         lengths = np.array([len(text) for text in queries.text.tolist()])
         longest = int(lengths[sizes > 0].max())
         longer = int((lengths[sizes == 0] > longest).sum())
         if longer and comb(empty, longer) / comb(answered, longer) < CHANCE:
-            warnings.warn(
-                RankingWarning(
-                    f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
-                    f"no results, which is unlikely to be chance: the service may limit the number of words"
-                ),
-                stacklevel=user_level(),
+            warn_of_ranking(
+                f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, have "
+                f"no results, which is unlikely to be chance: the service may limit the number of words"
             )
 
 
