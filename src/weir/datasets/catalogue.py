@@ -217,7 +217,7 @@ def changes_scores(what: str) -> bool:
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence that a collection's counts differ from the published ones.
+    """Return a sentence that lists how a collection's counts differ from the published ones.
 
     differences: from `other_counts`.
     """

@@ -314,7 +314,8 @@ def scan_lines(
     edge: int64[2 * cells + 1], scratch, zero at first.
 
     Returns (rows, segments, scores left to the general parser, TREC lines that end unlike the row before,
-    offset of the first bad line or -1, True if a quoted cell needs the general parser).
+    first bad line or -1, quoted). The bad line is an offset; `quoted` is True if a quoted cell needs the
+    general parser.
     """
     # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
     start, length, hashes, score, segment, slow = (
@@ -561,7 +562,7 @@ def order_rows(
 
     cuts: int64[queries + 1], first row of each query.
     score: in the precision of comparisons.
-    scratch: as long as a power of two, at least four times the longest ranking; spare as long as that
+    scratch: int32, a power of two and at least four times the longest ranking; spare: int64, as long as that
         ranking.
     order, doc: filled in rank order with rows and with positions in the table, -1 for none.
     """

@@ -414,7 +414,10 @@ class ServiceUsage:
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count an answer, in the form in which it is stored."""
+        """Record the duration of an answer.
+
+        stored: the answer as in the store.
+        """
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:

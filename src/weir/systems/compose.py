@@ -82,7 +82,8 @@ class SearchObject(Protocol):
     """An object with a `search` method, used like a search function."""
 
     def search(self, queries: dict[str, str], k: int) -> object:
-        """Return at most k results for each query of {id: text}, in a form of SearchFunction."""
+        """Return at most k results for each query of {id: text}, as {query id: {document id: score}} or
+        {query id: [document ids, best first]}."""
 
 
 @runtime_checkable
@@ -90,7 +91,7 @@ class IndexObject(Protocol):
     """An object that must `index` documents before it can search."""
 
     def index(self, documents: dict[str, str]) -> object:
-        """Index {document id: title and text}; return the searching object, None for this one."""
+        """Index {document id: title and text}; return the object that searches, or None if it is this one."""
 
 
 @runtime_checkable
@@ -351,7 +352,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name, version: as for `system`, for anything but a system.
+    name, version: the same as in `system`; not for a system.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """

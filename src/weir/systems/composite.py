@@ -312,7 +312,7 @@ def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_c
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return a new searcher, as the system stores no index."""
+    """Index the corpus anew and return the searcher, for a system that stores no index."""
     return system.index(corpus, context)
 
 

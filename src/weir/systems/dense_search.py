@@ -196,7 +196,8 @@ DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; an API's are stored and read again."""
+    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored, and read from the
+    store next time."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")

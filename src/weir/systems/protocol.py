@@ -269,7 +269,7 @@ class DocumentKeeper(Protocol):
     """A system that may have its own documents and need none of the collection's (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if the system reads no documents of the collection."""
+        """Return True if the system reads no documents of the collection, so that any identifier is valid."""
 
 
 @runtime_checkable
@@ -326,8 +326,8 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return a depth that includes all candidates; None for a ranking, of which only the first documents
-        are re-ranked.
+        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
+        re-ranked.
 
         documents: number in the collection.
         """

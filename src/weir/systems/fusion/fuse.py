@@ -52,7 +52,7 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return the input of a fusion method.
+        """Return these candidates as the input of a fusion method.
 
         norm: a normalisation in NORMS; None for methods that use ranks.
         """

@@ -140,7 +140,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return float64[n] from a value for each list: each score's list decides."""
+        """Return each list's value, float64[Q], repeated for each of its scores, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:

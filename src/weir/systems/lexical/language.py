@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language; `name` may be another language of the same script."""
+    """A recognised language; languages of one script may be taken for each other."""
 
     name: str
     evidence: str

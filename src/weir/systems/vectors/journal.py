@@ -97,7 +97,8 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold a store's write lock during the block, waiting for it; the end of a process frees it."""
+    """Hold a store's write lock during the block, waiting for it, and first remove leftovers of killed
+    writers."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield

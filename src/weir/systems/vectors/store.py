@@ -82,8 +82,7 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows without decoding: as float32 or float16 [rows, numbers], or as bytes for other
-        formats."""
+        """Return stored rows not decoded: float32 or float16 [rows, numbers], bytes for other formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
