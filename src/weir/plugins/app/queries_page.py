@@ -435,11 +435,10 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return an SVG bar that goes from a centre line to the right for a positive difference, else to the
-    left.
+    """Return an SVG bar to the right of a centre line for a positive difference, else to the left.
 
     largest: difference that fills half of the width.
-    outcome: "won" or "lost" give the bar a colour; other words a neutral one.
+    outcome: decides the colour: "won", "lost" or another.
     """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)

@@ -553,10 +553,6 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 
 
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
-    """Raise BadValue if runs, queries or documents have nothing in common with the judgments.
-
-    absent: number of judged documents without a text.
-    """
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
     others |= {"queries: there is a text for none": set(merged.queries)}
     advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
@@ -671,7 +667,6 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 
 def _settle_metadata(merged: Merged) -> None:
-    """Convert query metadata with a fixed meaning to a collection's types, and note filters; raises BadValue."""
     for name, metadata in merged.metadata.items():
         for key in metadata.keys() & {"instruction", "filter"}:
             metadata[key] = plain_text(metadata[key])

@@ -175,8 +175,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    Pairs on the screen come first, then queries that the judge has begun, then second judgments, then the new
-    query whose judges share the fewest queries with this judge; deferred pairs come last.
+    The order is: pairs on the screen, queries that the judge has begun, second judgments, a new query (whose
+    judges share the fewest queries with this judge), deferred pairs.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
