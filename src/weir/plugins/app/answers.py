@@ -42,8 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document of a system's ranking as a query's page shows it: rank, score, excerpt, judgments, other
-    ranks."""
+    """A document in a system's ranking on a query's page: rank, score, excerpt, judgments, other ranks."""
 
     rank: int
     document: str

@@ -66,7 +66,7 @@ class MatchCounts:
     """Documents found."""
 
     def sentence(self) -> str:
-        """Return the counts as a sentence."""
+        """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)

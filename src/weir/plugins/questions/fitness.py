@@ -313,7 +313,7 @@ def fitness(
     progress: called with (step, amount done, total).
 
     Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
-    documents to run others on; also the WeirErrors of reading and running.
+    documents to run others on.
     """
     if not (change > 0 and math.isfinite(change)):
         raise BadValue(f"the change is {change}; expected a number above 0")

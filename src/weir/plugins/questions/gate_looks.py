@@ -105,7 +105,8 @@ class SequentialGate:
 
     @property
     def harmless(self) -> bool:
-        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
+        """True if the verdict does not stop the candidate: "pass" over all queries, or anything but "fail"
+        over a group."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property

@@ -80,7 +80,7 @@ SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """A server, and the index that Weir makes and searches there."""
+    """Settings of a server and of Weir's index there: address, key, fields, query, vectors, limits."""
 
     url: str
     plain_http: bool = False

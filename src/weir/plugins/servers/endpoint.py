@@ -228,7 +228,8 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """The request for a server's fields, sent once before the queries."""
+    """A request for a server's field names, sent once before the queries, to refuse searched fields that do
+    not exist."""
 
     path: str
     """The path of the request, with placeholders."""

@@ -29,7 +29,7 @@ _CLASS = re.compile(r"^(?:.*\.)?(.*?)(?:FilterFactory|TokenizerFactory|Factory)?
 
 @dataclass(frozen=True)
 class SolrLiveIndex:
-    """A collection of Solr, and how Weir searches it."""
+    """A collection on a Solr server, whose fields, analyzers and scores `weir why` explains."""
 
     name: str
     ask: Callable[[str, Json], Json]

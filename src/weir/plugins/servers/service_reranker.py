@@ -312,8 +312,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the settings that decide a score, with the scores of the fixed pairs: the key of stored
-        scores."""
+        """Return the key of stored scores: the settings that decide a score, with the fixed pairs' scores."""
         return {
             "model": self.model,
             "base": self.address,

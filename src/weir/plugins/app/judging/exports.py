@@ -35,7 +35,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of the files that a pool exports."""
+    """Return the names of a pool's exported files; golden sets add their queries, other pools their merged
+    judgments."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 

@@ -52,8 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return 16 hex digits, a hash of title and text, equal for a sheet's and the collection's form of the
-    text."""
+    """Return 16 hex digits, a hash of title and text; a sheet's form of the text has the same hash."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 

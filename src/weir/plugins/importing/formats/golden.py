@@ -324,7 +324,7 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, judgments and rankings from rows with named fields, by the names of the fields."""
+    """Yield queries, judgments and rankings from rows, by the names of their fields."""
     yield from _rows(contents, _meaning, choices.between)
 
 
