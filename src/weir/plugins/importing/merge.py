@@ -276,7 +276,8 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets an equal text's identifier, or a new one.
+    """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a new
+    one.
 
     keys: (key, place for messages) of each query or document of all files.
     spill: documents kept on disk; None for queries.

@@ -468,7 +468,8 @@ class DrawnQueries:
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
-    """Return the stratum of each query, int32[queries]; raises BadValue for a query without one."""
+    """Return the number of each query's stratum, int32[queries]; raises BadValue for a query without a
+    stratum."""
     codes = groups.queries.codes(queries.strings)
     stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
     if (stratum < 0).any():

@@ -48,7 +48,7 @@ from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
-SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "cost")
+SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "published", "cost")
 """Sections that a notebook shows at once, the others behind a click."""
 ENDINGS = {"latex": "tex", "markdown": "md"}
 
@@ -204,6 +204,7 @@ def report(
     systems: Sequence[str] = (),
     labels: Sequence[str] = (),
     audit: bool = True,
+    published: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
@@ -215,16 +216,19 @@ def report(
     systems: only these systems, by default all.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
     audit: also audit the collections on this machine.
+    published: lay published scores beside, as `results_beside` does: a publisher, such as "BEIR paper", words in
+        names of published models, or a file or folder of MTEB's results.
     progress: called with (task, steps done, all steps).
 
-    Raises FormatError for a folder without results, UnknownName for an absent name.
+    Raises FormatError for a folder without results, UnknownName for an absent name, BadValue if nothing of `published`
+    is on these collections and measures.
     """
     if isinstance(folder, Benchmark) and not labels:
         labels = [f"{title}={system}" for system, title in folder.titles.items()]
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
-    return Report(study, sections(study, audits, answered), answered, tuple(audits))
+    return Report(study, sections(study, audits, answered, published), answered, tuple(audits))
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
+from weir.experiment.beside import NO_TEST
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import (
     BEST,
@@ -79,6 +81,7 @@ from weir.measures.measure import direction, parse_measure
 from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
 from weir.plugins.report.paper import (
     CollectionFacts,
+    beside_tables,
     collection_table,
     cost_table,
     judged_table,
@@ -1946,13 +1949,28 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """Return all sections that have data, in reading order."""
+def published_scores(study: Study, publisher: str | Path) -> Section:
+    """Return the section with published scores beside one's own, a table for each measure.
+
+    publisher: see `name` of `beside`, which says what is raised.
+    """
+    lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
+    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+
+
+def sections(
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+) -> tuple[Section, ...]:
+    """Return all sections that have data, in reading order.
+
+    publisher: whose published scores are shown; see `published_scores`.
+    """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
+        None if publisher is None else published_scores(study, publisher),
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

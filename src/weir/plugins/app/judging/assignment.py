@@ -271,8 +271,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the disagreement that a judge is to decide: the last one shown to them, else the first; None for
-    none.
+    """Return the disagreement that a judge is to decide: the last one shown to them, else the first; None
+    without any.
 
     Pairs that the judge has graded, or that are shown to another judge, are left out.
     """
