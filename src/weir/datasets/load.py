@@ -352,12 +352,13 @@ class Dataset:
 
 
 @checked
-def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
+def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = unwatched) -> Dataset:
     """Return a collection by its catalogue name, path or reference; collections of the catalogue are never
     downloaded.
 
     name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
-        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
+        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use. A collection itself
+        is returned as it is.
     split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
         catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
@@ -367,6 +368,10 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
     a group.
     """
+    if isinstance(name, Dataset):
+        if split not in (None, name.split):
+            raise BadValue(f"{name.name} has the split {name.split}; expected this one, found '{split}'")
+        return name
     return _opened(name, split, watch)
 
 

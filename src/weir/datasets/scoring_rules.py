@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
+from weir.argument_types import converted_one
 from weir.core.dangling import dangling_notes, refuse_strangers, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
@@ -147,7 +148,7 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
                 refuse_misspelt(qrels)
             return path_of(qrels), collection
         qrels = datasets.load.load(cast("str | Path", qrels))
-    elif not isinstance(qrels, datasets.load.Dataset):
+    elif not isinstance(qrels := converted_one(qrels), datasets.load.Dataset):
         return qrels, collection
     return qrels.judgments_given, qrels if collection is None else collection
 
