@@ -14,6 +14,7 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
+    PublishedNames,
     claimant,
     claimed,
     known_as,
@@ -53,12 +54,16 @@ class BesideScore:
     """How the documents, queries or judgments of one's own mean differ from the published ones; "" if they do not."""
 
 
-def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
+def beside(
+    rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path, published_as: Sequence[str] = ()
+) -> list[BesideScore]:
     """Return the rows of each collection and measure, each followed by the matching published scores, best
     first.
 
     name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of
         MTEB's results, as a text with a "/" or the ending .json.
+    published_as: systems, collections, and models of MTEB's results by their published names; see
+        `PublishedNames.of`. The published scores of such models are there too.
 
     Raises UnknownName if no published model has all these words, BadValue if none of them has a score on
     these collections and measures, and the errors of `mteb_scores`.
@@ -70,9 +75,12 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
-    known = places_of(cells)
+    names = PublishedNames.of(published_as, cells, given)
+    said = set(names.models.values())
+    models |= said
+    known = places_of(cells, names.collections)
     own_names = {
-        cell.dataset: cell.collection for cell in cells if given
+        cell.dataset: names.collections.get(cell.dataset, cell.collection) for cell in cells if given
     }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
@@ -86,17 +94,19 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         ]
         there = [
             one
-            for one in given or published(at.dataset, measure=measure)
-            if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
+            for one in (*given, *published(at.dataset, measure=measure))
+            if (not given or one in given or one.model in said)
+            and one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
             and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
-                claims = tuple(row.system for row in own if one.model in claimed(row.system, at.dataset))
+                claims = [row.system for row in own if one.model in names.claimed(row.system, at.dataset)]
+                claims += [their.model for their in there if names.models.get(their.model) == one.model]
                 runs_as = claimant(one.model) or ""
                 runs_as *= one.model in claimed(runs_as, at.dataset)
-                about = (one.source, one.note, claims, runs_as, at.dataset)
+                about = (one.source, one.note, tuple(claims), runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     if not any(one.source for one in beside_rows):
         split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
@@ -112,9 +122,10 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         ):
             tasks = {one.dataset for one in given}
             name = min(tasks) if len(tasks) == 1 else "TASK"
-            cure = f'write name = "{name}" in collection.toml in its folder, then run it again'
+            pair = f"{mine[0]}={name}"
             there_is += (
-                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, {cure}"
+                f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, say so, as by "
+                f"`published_as={[pair]!r}`"
             )
         unknown = [one for one, _ in known.values() if not given and unknown_name(one)]
         names = _some(one.dataset for one in unknown)
