@@ -14,10 +14,11 @@ from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
 from tests.unit.test_cli import refused
 from weir.cli import main
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.beside import MOST_SOURCES
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import published
+from weir.models.checkpoints import find_card
 from weir.plugins.bridges.export import write_mteb_results
 
 
@@ -231,7 +232,7 @@ def test_a_task_is_matched_by_its_name_also_where_the_judgments_are_a_known_coll
     assert "collection.toml" not in str(refused.value)
 
 
-def test_ones_own_names_are_said_to_be_published_ones_everywhere_alike(tmp_path):
+def test_ones_own_names_are_said_to_be_published_ones_everywhere_alike(tmp_path, monkeypatch):
     """A system, a collection and a model of MTEB's files under names of one's own."""
     root = tmp_path / "results"
     mine = {"system": "bm25(k1=7.0)"}
@@ -250,12 +251,31 @@ def test_ones_own_names_are_said_to_be_published_ones_everywhere_alike(tmp_path)
     assert (found[theirs.model].printed, found["me/model"].value) == (theirs.printed, 0.6451)
     assert found["bm25(k1=7.0)"].other_data.startswith("this is not scifact as it was published")
 
+    for name in ("SciFact", "hf:mteb/scifact"):  # MTEB's task, and a copy
+        assert weir.results_beside(
+            root, file, published_as=[f"shop={name}", said[0], said[2]]
+        ).items == tuple(found.values())
+    with pytest.raises(BadValue, match="nothing of"):  # of the files, whatever else is said
+        weir.results_beside(root, file, published_as=["shop=nfcorpus", said[0]])
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownName, match=r"no publisher named 'mres'; did you mean \./mres\?"):
+        weir.results_beside(root, "mres")
+
     [check] = weir.reproduce(root, published_as=said[:2])
     assert (check.published, check.outcome, check.because) == (
         theirs,
         "other data",
         found["bm25(k1=7.0)"].other_data,
     )
+
+    minilm = find_card("minilm").published
+    assert theirs.model in minilm
+    for name in ("minilm", 'dense("minilm")', "sentence-transformers/all-MiniLM-L6-v2"):
+        checks = weir.reproduce(root, published_as=[f"bm25(k1=7.0)={name}", "shop=scifact"])
+        assert {one.published.model for one in checks} == set(minilm) & {
+            s.model for s in published("scifact")
+        }
 
     made = weir.report(root, audit=False, published="mteb all minilm l6 v2", published_as=said[:2])
     [table] = next(one.tables for one in made.sections if one.name == "published")
@@ -284,7 +304,7 @@ def test_ones_own_names_are_said_to_be_published_ones_everywhere_alike(tmp_path)
     [
         ("scifcat=nfcorpus", "did you mean scifact"),
         ("bm25=all-MinLM-L6-v2", "did you mean sentence-transformers/all-MiniLM-L6-v2 [MTEB]"),
-        ("bm25=minilm", "fits several published models"),
+        ("bm25=minilm l6", "fits several published models"),
         ("shop=scifct", "did you mean scifact or"),
         ("bm25", "no pair of names"),
         ("bm25=", "no pair of names"),

@@ -468,7 +468,7 @@ def results_beside(
         folder of MTEB's results ("mteb/SciFact.json", "./mteb").
     measures, datasets, systems: only these, by default all.
     published_as: systems, collections, and models of MTEB's results by their published names, such as
-        "mine=all-MiniLM-L6-v2" or "shop=SciFact"; the scores of such models are laid beside too.
+        "mine=all-MiniLM-L6-v2" or "shop=scifact"; the scores of such models are laid beside too.
 
     Raises UnknownName for an unknown publisher or name, BadValue if it published nothing for these results, and the
     errors of `results`.

@@ -74,13 +74,14 @@ def beside(
     words, every = words_of(text), given or published()
     models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:
-        raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
-    names = PublishedNames.of(published_as, cells, given)
-    said = set(names.models.values())
+        here = f"./{text}" if Path(text).exists() else None
+        raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every}, here)
+    own_as = PublishedNames.of(published_as, cells, given)
+    said = {model for of in own_as.models.values() for model in of}
     models |= said
-    known = places_of(cells, names.collections)
+    known = places_of(cells, own_as.collections)
     own_names = {
-        cell.dataset: names.collections.get(cell.dataset, cell.collection) for cell in cells if given
+        cell.dataset: own_as.collections.get(cell.dataset, cell.collection) for cell in cells if given
     }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
@@ -92,23 +93,24 @@ def beside(
             )
             for row in own
         ]
+        listed = (one for one in published(at.dataset, measure=measure) if not given or one.model in said)
         there = [
             one
-            for one in (*given, *published(at.dataset, measure=measure))
-            if (not given or one in given or one.model in said)
-            and one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
+            for one in (*given, *listed)
+            if one.dataset in (own_names.get(dataset), at.dataset, at.dataset.removeprefix("hf:mteb/"))
             and (one.split, one.measure) == (at.split, measure)
         ]
         others |= {publisher_of(one.model).name for one in there}
         for one in sorted(there, key=lambda one: -direction(measure) * one.value):
             if one.model in models:
-                claims = [row.system for row in own if one.model in names.claimed(row.system, at.dataset)]
-                claims += [their.model for their in there if names.models.get(their.model) == one.model]
+                claims = [row.system for row in own if one.model in own_as.claimed(row.system, at.dataset)]
+                claims += [their.model for their in there if one.model in own_as.models.get(their.model, ())]
                 runs_as = claimant(one.model) or ""
                 runs_as *= one.model in claimed(runs_as, at.dataset)
                 about = (one.source, one.note, tuple(claims), runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
-    if not any(one.source for one in beside_rows):
+    files = {one.source for one in given}
+    if not any(one.source and (not given or one.source in files) for one in beside_rows):
         split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
         places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)

@@ -242,8 +242,8 @@ def claimed(system: str, dataset: str) -> tuple[str, ...]:
 class PublishedNames:
     """What a user says of the names under which systems, models and collections are published."""
 
-    models: Mapping[str, str]
-    """{system, or model of MTEB's results: published model}."""
+    models: Mapping[str, tuple[str, ...]]
+    """{system, or model of MTEB's results: published models}."""
     collections: Mapping[str, str]
     """{dataset of results: collection of published scores}."""
 
@@ -251,7 +251,8 @@ class PublishedNames:
     def of(
         texts: Sequence[str], cells: Sequence[ResultCell], given: Sequence[PublishedScore] = ()
     ) -> PublishedNames:
-        """Return the names that texts such as "mine=minilm-l6 v2" say.
+        """Return the names that texts such as "mine=minilm-l6 v2" or "mine=minilm" say, the latter a system or model
+        of Weir with all that it should reproduce.
 
         given: scores of MTEB's results, whose models and tasks may be named too.
 
@@ -262,7 +263,7 @@ class PublishedNames:
                    for name in (cell.system, cell.label, cell.title) if name}  # fmt: skip
         systems |= {one.model: {one.model} for one in given}
         datasets = {name: cell.dataset for cell in cells for name in (cell.collection, cell.dataset)}
-        models, collections = dict[str, str](), dict[str, str]()
+        models, collections = dict[str, tuple[str, ...]](), dict[str, str]()
         for text in texts:
             parts = text.split("=")  # names of systems may hold a "=", too
             splits = [
@@ -275,19 +276,23 @@ class PublishedNames:
                 names = {*systems, *datasets}
                 raise UnknownName("system, collection or model among these results", splits[0][0], names)
             if own in systems:
-                model = model_named(published_name, {reported_of(cell).dataset for cell in cells})
-                models |= dict.fromkeys(systems[own], model)
+                card = find_card(published_name)
+                of = _claims().get(_claiming(published_name), ()) if card is None else card.published
+                of = of or (model_named(published_name, {reported_of(cell).dataset for cell in cells}),)
+                models |= dict.fromkeys(systems[own], of)
             else:
                 known = {*_of_collections(), *(one.dataset for one in given)}
-                place = reported(published_name, "test").dataset
-                if not {place, published_name} & known:
+                tasks = {facts["task"]: name for name, facts in toml_facts("benchmark_tasks.toml").items()}
+                called = published_name, tasks.get(published_name), reported(published_name, "test").dataset
+                place = next((name for name in called if name in known), None)
+                if place is None:
                     raise UnknownName("collection with published scores", published_name, known)
-                collections[datasets[own]] = published_name if published_name in known else place
+                collections[datasets[own]] = place
         return PublishedNames(models, collections)
 
     def claimed(self, system: str, dataset: str) -> tuple[str, ...]:
         """Return the names of the published models that a system is said to be, else that it should reproduce."""
-        return (self.models[system],) if system in self.models else claimed(system, dataset)
+        return self.models[system] if system in self.models else claimed(system, dataset)
 
 
 def claimant(model: str) -> str | None:

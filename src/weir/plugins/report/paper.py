@@ -413,9 +413,9 @@ def published_table(
     )
     notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
     if study is not None:
-        cells = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
-        names = PublishedNames.of(published_as, cells)
-        places = places_of(cells, names.collections)
+        results = [replace(cell, title=study.short_name(cell.label)) for cell in study.cells]
+        own_as = PublishedNames.of(published_as, results)
+        places = places_of(results, own_as.collections)
         named = {d: place_of.get((at.dataset, at.split)) for d, (at, _) in places.items()}
         mine = {
             (place, f"{study.short_name(row.system)} {HERE}"): PaperScore(
@@ -427,8 +427,8 @@ def published_table(
         scores |= mine
         lacking = f"{study.folder} has no {measure} on these collections and splits"
         notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
-        said = {cell.title: names.models[cell.system] for cell in cells if cell.system in names.models}
-        notes += [f"{name} {HERE} claims to be {model}" for name, model in said.items()]
+        said = {one.title: own_as.models[one.system] for one in results if one.system in own_as.models}
+        notes += [f"{name} {HERE} claims to be {', '.join(models)}" for name, models in said.items()]
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
