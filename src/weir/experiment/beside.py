@@ -161,7 +161,11 @@ def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
     of = {one.measure for one in scores if one.source}
     lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
     none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
-    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * bool(claims)]
+    theirs = {
+        one.system for one in scores if one.source
+    }  # also models of files, of which there are means alone
+    compared = any(own not in theirs for one in scores for own in one.claimed_by)
+    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * compared]
 
 
 def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
