@@ -1,7 +1,7 @@
-"""Write files and folders that appear complete or not at all.
+"""Write files and folders atomically: complete or not at all.
 
-Content is written beside the destination, synced to disk and renamed. The target of a symbolic link is
-replaced, not the link. Pipes, devices, sockets and standard output receive the content once it is complete.
+Content is written beside the destination, synced to disk and renamed. The target of a symbolic link is replaced,
+not the link. Pipes, devices, sockets and standard output receive the content once it is complete.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Raise StoreError, naming `path`, for errors of the operating system within the block."""
+    """Turn OSErrors within the block into a StoreError that names `path`."""
     try:
         yield
     except OSError as error:
@@ -61,7 +61,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def too_long(error: OSError, system: str) -> int:
-    """Return the characters of a path that Windows calls missing because it is too long, 0 for other errors."""
+    """Return the length of the error's path in characters if Windows refused it as too long, else 0."""
     letters = len(str(Path(error.filename).absolute())) if isinstance(error.filename, str) else 0
     return letters if system == "nt" and error.errno == errno.ENOENT and letters > _WINDOWS_FOLDER else 0
 
@@ -84,8 +84,8 @@ def _reason(error: OSError, system: str) -> str:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there is renamed to `path` when the block succeeds.
 
-    `-` is standard output; links are followed; a replaced file keeps its permissions. Missing parent folders
-    are made. After an error `path` is as before. Raises StoreError if the file cannot be written.
+    `-` means standard output. Symbolic links are followed, a replaced file keeps its permissions, missing parent
+    folders are made. After an error `path` is unchanged. Raises StoreError if the file cannot be written.
     """
     if is_stream(path):
         with _written_through(path) as temporary:
@@ -132,8 +132,9 @@ def _permissions(path: Path) -> int | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a pipe, device, socket or standard output, which no file can replace; False for a
-    missing path."""
+    """Return True if `path` is `-`, a pipe, a device or a socket, which cannot be replaced; False for a missing
+    path.
+    """
     if path == STANDARD_OUTPUT:
         return True
     try:
@@ -184,10 +185,10 @@ def _stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which is synced to disk and renamed to `path` when the block succeeds.
+    """Yield a temporary folder, which is synced to disk and replaces `path` when the block succeeds.
 
-    An older folder is replaced, a link followed. Nothing remains after an error. Raises StoreError if the
-    folder cannot be written, and if `path` is no folder.
+    A symbolic link is followed. After an error `path` is unchanged. Raises StoreError if the folder cannot be
+    written, and if a file is at `path`.
     """
     with storing(path):
         target = _target_folder(path)
@@ -220,9 +221,9 @@ def _target_folder(path: Path) -> Path:
 
 
 def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
-    """Raise StoreError if an untrusted folder contains a pipe, a device or a link that leads out of it.
+    """Raise StoreError if an untrusted folder contains a pipe, a socket, a device or a link that leads out of it.
 
-    folders: names of the subfolders to search. They must include all that will be written.
+    folders: names of the direct subfolders to search, which must include all that will be written to.
     """
     inside = root.resolve()
     for above, names, files in os.walk(root):
@@ -245,8 +246,9 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Return the path after removing a link, pipe or device there, so that Weir may write a file of its
-    own; raises StoreError."""
+    """Delete a link, pipe or device at `path`, so that a regular file can be written there, and return `path`;
+    raises StoreError.
+    """
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -254,29 +256,30 @@ def own_file(path: Path) -> Path:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a file atomically; raises StoreError if it cannot be written.
+    """Write bytes to a file atomically; raises StoreError if it cannot be written.
 
-    durable: sync to disk.
+    durable: sync to disk before returning.
     """
     with atomic_file(path, durable) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a UTF-8 file atomically, line ends as given; arguments and errors as `write_bytes`, and UnicodeEncodeError
-    for a lone surrogate."""
+    """Write text to a UTF-8 file atomically, line ends unchanged; raises StoreError, and UnicodeEncodeError for a
+    lone surrogate.
+    """
     write_bytes(path, text.encode("utf-8"), durable)
 
 
 def write_json(path: Path, value: object, durable: bool = True) -> None:
-    """Write a value atomically as indented JSON; arguments and errors as `write_bytes`."""
+    """Write a value atomically as indented JSON in UTF-8; raises StoreError if the file cannot be written."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
 
 
 def writable(folder: Path) -> bool:
-    """Return True if files can be created in a folder, or in its nearest existing parent.
+    """Return True if files can be created in a folder; of a missing folder, in its nearest existing ancestor.
 
-    Without write permission bits it counts as read-only, even for root, except on Windows.
+    Except on Windows, a folder without write permission bits counts as read-only, even for root.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -285,20 +288,22 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove temporary files that killed processes left for `path`; of other machines after an hour
-    without a write."""
+    """Remove temporary files left beside `path` by dead processes of this machine, or by any process that wrote
+    nothing for an hour.
+    """
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove temporary files that killed processes left in a folder."""
+    """Remove all abandoned temporary files directly in a folder, as `sweep` does for a path."""
     _sweep(folder, ".")
 
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Yield a temporary folder of the system, removed afterwards; folders of killed processes are removed
-    too."""
+    """Yield a new folder in the system's folder for temporary files, removed when the block ends; folders of the
+    same `name` left by dead processes are removed too.
+    """
     begins = f"weir-{name}{_MARK}"
     _sweep(Path(tempfile.gettempdir()), begins, abandoned=math.inf)
     prefix = f"{begins}{_host()}-{os.getpid()}-"

@@ -16,10 +16,10 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules in document-rules.tsv of their folder, or of its parent if the folder
-    is `qrels`; unchanged without such a file.
+    """Return judgments with the rules read from document-rules.tsv in the folder of their file, or in its parent
+    if that folder is called `qrels`; unchanged without a file of rules.
 
-    Raises FormatError for two such files and for an invalid one.
+    Raises FormatError for an invalid one, and if both folders have one.
     """
     folders = [path.parent, *([path.parent.parent] if path.parent.name == "qrels" else [])]
     found = [folder / RULES_FILE for folder in folders if (folder / RULES_FILE).is_file()]

@@ -67,10 +67,12 @@ class _Given:
 
 
 def join_dicts(qrels: object, run: object) -> Judged | None:
-    """Return the join of {query: {document: grade}} with {query: {document: score}}; None for unusual input.
+    """Return the join of {query: {document: grade}} with {query: {document: score}}; None if the input is
+    unusual.
 
-    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`; lists and small frames are joined too. Unusual are
-    numbers of other types, mixed identifiers, repeated documents and anything to warn of or refuse.
+    Equals `Judged.of(Run.of(run), Qrels.of(qrels))`, which takes longer. Rankings as lists, judgments as sets,
+    and small frames are joined too. Unusual are numbers of other types, mixed types of identifiers, repeated
+    documents and any input that needs a warning or an error.
     """
     try:
         judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")

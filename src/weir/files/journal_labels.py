@@ -18,7 +18,7 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file begins with the bytes of a journal of judgments.
+    """Return True if a file begins with the bytes of a journal, the SQLite file of people's labels.
 
     head: the first bytes, if already read.
     """
@@ -28,11 +28,11 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 
 
 def read_journal(path: Path) -> Qrels:
-    """Return one judgment for each pair that people graded, with origins.
+    """Return one grade for each judged pair of query and document in a journal, with origins.
 
-    If judges differ, a later decision counts, else the most frequent grade, of equally frequent ones the
-    lowest; a RankingWarning gives the number of undecided pairs. Raises FormatError for a damaged file and
-    without judgments.
+    If judges differ, a later decision counts, else the most frequent grade, the lowest of equally frequent ones.
+    Warns (RankingWarning) of pairs on which judges differ without a decision. Raises FormatError for a damaged
+    file, and without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -45,8 +45,11 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments as `read_journal`, number of pairs on which judges differ without a decision);
-    raises as it."""
+    """Return (judgments as `read_journal`, number of pairs on which judges differ without a decision), without a
+    warning.
+
+    Raises FormatError for a damaged file, and without judgments.
+    """
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
@@ -54,9 +57,9 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: labels} of a journal.
 
-    task: "judge" for first judgments, "again" for second ones by the same judge, {} without any.
+    task: "judge" for first labels, "again" for repeated labels by the same judge, {} if there are none.
 
-    Raises as `read_journal`.
+    Raises FormatError for a damaged file, and without first labels.
     """
     sql = "SELECT judge, query, document, grade, accepted FROM judgments WHERE task = ? ORDER BY judge"
     rows = _rows(path, sql, task)
@@ -67,10 +70,10 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 
 
 def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
-    """Return (query, first, second, outcome) of each comparison of two systems, outcome 1 if the first is
-    preferred, -1 if the second, 0 if neither.
+    """Return (query, first system, second system, outcome) of each comparison of two rankings in a journal.
 
-    Raises FormatError for a damaged file.
+    The outcome is 1 if the first is preferred, -1 if the second, 0 if neither. Raises FormatError for a damaged
+    file.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
     rows = _rows(path, sql, "rankings")
