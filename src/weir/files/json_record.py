@@ -19,18 +19,24 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if memory may not hold the parsed values of a JSON text."""
+    """Raise BadValue if memory may not hold the parsed values of a JSON text.
+
+    remedy: end of the message.
+    """
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue, ending in `remedy`, if memory may not hold `values` JSON values and `size` bytes of text."""
+    """Raise BadValue if memory may not hold `values` parsed JSON values and `size` bytes of text.
+
+    remedy: end of the message.
+    """
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 
 def json_fault(error: Exception) -> str:
-    """Return why a text is no JSON, without terms of Python's parser."""
+    """Return the reason why a text is no JSON, in words for a user."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
@@ -39,19 +45,20 @@ def json_fault(error: Exception) -> str:
 def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
     """Return the value in a JSON file.
 
-    expected: end of the message about invalid JSON.
+    expected: expectation in the message about invalid JSON.
 
-    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the
-    value, OSError if missing.
+    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the value,
+    OSError if the file is missing.
     """
     check_record(path)
     return parse_json(path.read_bytes(), path, expected)
 
 
 def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value of JSON bytes.
+    """Return the value of a JSON text in UTF-8 bytes.
 
-    name, expected: the source, and the expectation, in messages.
+    name: source in messages.
+    expected: expectation in messages.
 
     Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
     """
@@ -69,8 +76,9 @@ def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  
 
 
 def whole_number(digits: str) -> int:
-    """Return a whole number from its digits; raises ValueError for more than NUMBER_DIGITS, which would
-    take minutes."""
+    """Return the whole number in a text of digits; raises ValueError for more than NUMBER_DIGITS, which take long
+    to convert.
+    """
     if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)

@@ -45,7 +45,7 @@ _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """A file of a collection, on disk or a member of a zip."""
+    """A file of a collection, on disk or in a zip."""
 
     path: Path
     member: str | None = None
@@ -57,12 +57,13 @@ class CollectionPart:
 
     @property
     def name(self) -> str:
-        """File name without .gz, which implies the format."""
+        """Return the file's name without folder and .gz, whose suffix implies the format."""
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """Return a stream of the file's unpacked bytes; raises FormatError if it is missing, no file, or
-        in a damaged zip."""
+        """Return a stream of the file's decompressed bytes; raises FormatError if it is missing, no regular file,
+        or in a damaged zip.
+        """
         try:
             check_regular(self.path)
             if self.member:
@@ -85,7 +86,7 @@ class CollectionPart:
 
 @dataclass(frozen=True)
 class CollectionLayout:
-    """The files of a collection found under `root`; a missing one is None."""
+    """The files of documents, queries and judgments of a collection, found under `root`; None for a missing one."""
 
     root: Path
     documents: CollectionPart | None
@@ -104,13 +105,13 @@ class CollectionLayout:
     """How the error for missing documents describes them."""
 
     def need_documents(self) -> CollectionPart:
-        """Return the documents' file; raises FormatError if missing."""
+        """Return the file of documents; raises FormatError if missing."""
         if self.documents is None and self.documents_expected:
             raise FormatError(self.root, "no documents", self.documents_expected)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
-        """Return the queries' file; raises FormatError if missing."""
+        """Return the file of queries; raises FormatError if missing."""
         return _needed(self.queries, self.root, "queries", QUERIES)
 
     def need_qrels(self, split: str) -> CollectionPart:
@@ -120,8 +121,9 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else "test", else the only one; raises FormatError if there are
-        several."""
+        """Return the split that the collection declares, else "test", else the only one; raises FormatError for
+        several others.
+        """
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -131,9 +133,9 @@ class CollectionLayout:
 
 
 def find_layout(path: Path, subset: str = "") -> CollectionLayout:
-    """Return the files of a collection in a folder, in the topmost folder of a zip, or named in a TOML file.
+    """Find the files of a collection in a folder, in the topmost folder of a zip, or named in a TOML file.
 
-    subset: subfolder of one of several collections, which share the files that it lacks.
+    subset: subfolder with one of several collections; files that it lacks are taken from `path`.
 
     Raises FormatError for a missing path, no file of a collection, and several collections without `subset`.
     """
@@ -180,7 +182,7 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
 
 
 def collections_below(folder: Path) -> list[str]:
-    """Return the relative paths of the collections within a folder, sorted."""
+    """Return the relative paths of the collections in subfolders, at any depth, sorted."""
     found = []
     for inside, names, _ in os.walk(folder):
         here = Path(inside)
@@ -192,7 +194,7 @@ def collections_below(folder: Path) -> list[str]:
 
 
 def holds_collection(folder: Path) -> bool:
-    """Return True if a folder holds a file of a collection, or several collections."""
+    """Return True if a folder, or a folder below it, holds files of a collection."""
     try:
         return bool(find_layout(folder))
     except FormatError:
@@ -258,7 +260,7 @@ def _of_qrels(path: PurePath, top: PurePath) -> bool:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """Return a FormatError for a folder or zip of several collections, which says how to choose one."""
+    """Return the FormatError for a folder or zip of several collections, which says how to choose one."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"
@@ -271,7 +273,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def left_out(layout: CollectionLayout) -> Iterator[str]:
-    """Yield a sentence for each file ignored beside another, and for each part that an import left out."""
+    """Yield a sentence for each file of a collection's folder that is not read, and for everything that an import
+    left out.
+    """
     parts = [part for part in (layout.documents, layout.queries, *layout.qrels.values()) if part is not None]
     for part in layout.called:
         if part not in parts:
@@ -299,8 +303,9 @@ _STEMS = {
 
 
 def _kind_of(part: CollectionPart) -> str:
-    """Return the kind of part that a file is called as, but for its ending or capitals: "documents", "queries",
-    "qrels" or "qrels/SPLIT"; "" for none."""
+    """Return the kind of data that a file's name promises: "documents", "queries", "qrels", "qrels/SPLIT", or ""
+    for none.
+    """
     path = PurePosixPath(part.member or part.path.as_posix())
     name = PurePosixPath(re.sub(r"\.(gz|zst)$", "", path.name.lower()))
     # A store that was made of documents ends in .weir.
@@ -316,7 +321,6 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
 
 
 def _layout(root: Path, parts: Mapping[PurePath, CollectionPart]) -> CollectionLayout:
-    """Return the layout of files by their paths below a folder."""
     files, splits = (
         {path.name: part for path, part in sorted(parts.items()) if str(path.parent) == at}
         for at in (".", "qrels")

@@ -33,30 +33,30 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases, which are small objects; their names are paths with / between parts."""
+    """A store of leases: small objects whose names are paths with `/` between folders."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new object, and return True; return False if the name exists."""
+        """Write a new object and return True; return False if the name exists."""
 
     def renew(self, name: str, data: bytes) -> None:
-        """Write the object of a lease again, which shows that its owner still runs."""
+        """Write the object of a lease again, to show that its owner still runs."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object; None if missing."""
+        """Return the bytes of an object; None if it is missing."""
 
     def age(self, name: str) -> float | None:
-        """Return the seconds since an object was written, by the store's clock; None if missing."""
+        """Return the seconds since an object was last written, by the store's clock; None if it is missing."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the objects in a folder."""
 
     def delete(self, name: str) -> None:
-        """Delete an object, if it exists."""
+        """Delete an object; do nothing if it is missing."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that holds a lease."""
+    """The process that owns a lease, and the seconds for which the lease holds without renewal."""
 
     host: str
     machine: str
@@ -71,12 +71,12 @@ class Owner:
         return Owner(platform.node(), _machine(), os.getpid(), settings().lease)
 
     def to_bytes(self) -> bytes:
-        """Return the owner as JSON bytes, the content of its lease."""
+        """Return the owner as JSON, the content of its lease."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def read(data: bytes | None) -> Owner:
-        """Return the owner recorded in a lease; an unknown one for None or incomplete data."""
+        """Return the owner recorded in a lease; an unknown owner for None or incomplete data."""
         try:
             entries = json.loads(data or b"")
             return Owner(
@@ -103,7 +103,7 @@ Rule = Callable[[Owner | None], bool | None]
 
 
 def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int | None:
-    """Try once to acquire a lease; return its number, or None if another process holds it.
+    """Try once to acquire the lease of a place; return its number, or None if another process holds it.
 
     rule: called with the owner of the latest lease, None without one; returns whether the lease may be taken,
         None to let its age decide.
@@ -122,7 +122,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
 @contextmanager
 def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
-    """Renew a lease regularly within the block, then delete it and earlier leases."""
+    """Renew a lease regularly during the block, then delete it and earlier leases of the place."""
     owner, done = Owner.here(), Event()
 
     def renew() -> None:
@@ -145,9 +145,9 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> Iterator[None]:
-    """Acquire a lease, waiting if necessary, hold it during the block, and release it.
+    """Acquire the lease of a place, waiting if necessary; hold it during the block, then release it.
 
-    waiting: called once with the owner if another process holds the lease.
+    waiting: called once, with the owner, if another process holds the lease.
     """
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
@@ -224,11 +224,12 @@ class LeaseFolder:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a file as a lock during the block, also between machines; yield True if it is held.
+    """Hold a lock file during the block, which excludes processes of this and other machines; yield True if it is
+    held.
 
-    wait: otherwise yield False if another process holds it.
+    wait: wait for another holder; otherwise yield False if there is one.
 
-    The lock of a killed process is free at once on its machine, and elsewhere when its lease expires. Raises
+    The lock of a killed process is free at once on its machine, and on others when its lease expires. Raises
     StoreError if the files cannot be created.
     """
     store, place, pause = LeaseFolder(path.parent), f"{path.name}.lease", 0.001
@@ -270,7 +271,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove the files of a lock that a killed process left; a held lock stays. Raises StoreError."""
+    """Remove the lock file that a killed process left; a held lock stays. Raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass

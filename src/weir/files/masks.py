@@ -18,8 +18,9 @@ _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """Return the data with a secret masked in every form in which a server may repeat it; unchanged for a
-    very short secret."""
+    """Return bytes with a secret masked in every form in which a server may repeat it; unchanged for a secret of
+    fewer than 8 characters.
+    """
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.
@@ -35,7 +36,7 @@ def without_secret(data: bytes, secret: str) -> bytes:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with the values of secret environment variables masked."""
+    """Return a text with the values of all secret environment variables masked."""
     data = text.encode("utf-8", "surrogatepass")
     for secret in secret_values():
         data = without_secret(data, secret)

@@ -49,8 +49,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def seconds_asked(retry_after: str | None, now: float) -> float:
-    """Return the seconds that a Retry-After header, a number or date (RFC 9110), asks for; 0 without a valid
-    value.
+    """Return the seconds to wait by a Retry-After header (RFC 9110), a number or a date; 0 without a valid value.
 
     now: seconds since 1970.
     """
@@ -65,18 +64,18 @@ def seconds_asked(retry_after: str | None, now: float) -> float:
 def seconds_before(
     attempt: int, pause: float, longest: float, asked: float = 0.0, chance: float = 0.5
 ) -> float:
-    """Return the seconds to wait before an attempt, numbered from 1: `pause` before the second, then doubled
-    each time.
+    """Return the seconds to wait before an attempt, counted from 1: `pause` before the second, then doubled each
+    time.
 
     longest: upper bound, unless the server asks for more (`asked`).
-    chance: random number in [0, 1), which spreads clients by up to a half either way.
+    chance: random number in [0, 1), which varies the wait by up to a half either way.
     """
     return max(asked, min(longest, pause * 2.0 ** (attempt - 2) * (0.5 + chance)))
 
 
 @dataclass(eq=False)
 class KeptConnection:
-    """A connection that stays open between exchanges; follows no redirects and repeats no request."""
+    """An HTTP connection that stays open between exchanges; follows no redirects and repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -101,15 +100,14 @@ class KeptConnection:
         silence: float,
         whole: float,
     ) -> Iterator[BaseHTTPResponse]:
-        """Yield the response to a request once its headers are there; the block reads the body, which is not
-        decompressed.
+        """Send a request and yield the response once its headers have arrived; the block reads the body, which is
+        not decompressed.
 
-        silence: most seconds without any byte.
+        silence: longest time without any byte, in seconds.
         whole: seconds from the first byte sent to the end of the block; `extend` grants more.
 
-        Raises NotSentError if the request was not sent, TimeoutError for either limit, OSError or
-        HTTPException if the connection breaks or the response is incomplete, and ValueError for an invalid
-        URL.
+        Raises NotSentError if the request was not sent, TimeoutError for either limit, OSError or HTTPException
+        if the connection breaks or the response is incomplete, and ValueError for an invalid URL.
         """
         urllib3 = require("urllib3", "run")
         self._response, self._late = None, False
@@ -143,7 +141,7 @@ class KeptConnection:
             self._ends, self._response = math.inf, None
 
     def extend(self, seconds: float) -> None:
-        """Let the current exchange last this many seconds from now."""
+        """Let the current exchange last `seconds` from now."""
         self._ends = time.monotonic() + seconds
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._keep_watch, daemon=True)
