@@ -55,14 +55,14 @@ class BesideScore:
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
-    """Return the rows of each collection and measure, each followed by the matching published scores, best
-    first.
+    """Return one's own means for each collection and measure, each followed by the matching published scores,
+    best first.
 
-    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of
-        MTEB's results, as a text with a "/" or the ending .json.
+    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of MTEB's
+        results, as a text with a "/" or the suffix .json.
 
-    Raises UnknownName if no published model has all these words, BadValue if none of them has a score on
-    these collections and measures, and the errors of `mteb_scores`.
+    Raises UnknownName if no published model has all these words, BadValue if none of them has a score on these
+    collections and measures, and the errors of `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())

@@ -31,11 +31,9 @@ from weir.files.text_files import read_bytes
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """Return a JSON line with query, measure and value for each measure and query; null for an undefined
-    value.
+    """Return a line of JSON for each measure and query: the value in full precision, null if undefined.
 
-    A line has "mean": "geometric" if its value is a logarithm; with ties=bounds, lowest and highest follow
-    the value.
+    "mean": "geometric" marks values that are logarithms. With ties=bounds, lowest and highest values follow.
     """
     queries, ends = scores.queries.tolist(), [scores.values]
     if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
@@ -57,12 +55,11 @@ VALUE_COLUMNS = ("dataset", "system", "measure", "query", "value")
 
 
 def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
-    """Return the values of each query as CSV with the columns VALUE_COLUMNS; an undefined value is an empty
-    cell.
+    """Return values by query as CSV with the columns VALUE_COLUMNS; an undefined value is an empty cell.
 
     placed: ((dataset, system), scores) of each result.
 
-    With ties=bounds, two more columns give the values under the worst and the best order of ties.
+    With ties=bounds, two more columns hold the values under the worst and the best order of ties.
     """
     scored = list(placed)
     bounded = any("ties=bounds" in one.conventions for _, one in scored)
@@ -76,9 +73,9 @@ def values_csv(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> str:
 
 
 def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
-    """Return a JSON line for each measure and query, with system, or dataset and system.
+    """Return the lines of `score_lines` of several results, with the names of dataset and system added.
 
-    placed: (names, scores) of each result, names being (), (system,) or (dataset, system).
+    placed: (names, scores) of each result; names are (), (system,) or (dataset, system).
     """
     lines = list[str]()
     for place, scores in placed:
@@ -89,7 +86,8 @@ def values_json(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[str]:
 
 
 def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[str]]:
-    """Return a row of cells for each value: names, measure, query, value, and bounds with ties=bounds.
+    """Return a row of texts for each value: names, measure, query and value, then lowest and highest with
+    ties=bounds.
 
     placed: see `values_json`.
     """
@@ -107,9 +105,9 @@ def values_lines(placed: Iterable[tuple[tuple[str, ...], Scores]]) -> list[list[
 def read_values(path: Path) -> dict[str, Scores]:
     """Return {system: scores} from CSV with the columns VALUE_COLUMNS; an empty value is undefined.
 
-    Warns (LossWarning) of other columns, and of rows of means over all queries. Raises FormatError, with the
-    line, for another file, a row with other cells than the header, and a value that is no number or is given
-    twice; also for several datasets, and queries that not all systems and measures have.
+    Warns (LossWarning) of other columns, and of rows of means over all queries, which are left out. Raises
+    FormatError, with the line, for another file, a row with another number of cells than the header, and a value
+    that is no number or repeated; also for several datasets, and queries that not all systems and measures have.
     """
     head = table_head(path)
     header = [next((one for one in VALUE_COLUMNS if fold(one) == fold(name)), name) for name in head.cells]
@@ -194,9 +192,8 @@ def write_scores(scores: Scores, path: Path) -> None:
 
 
 def read_scores(path: Path) -> Scores:
-    """Return the scores that `write_scores` wrote; every query counts as answered, which is not stored.
-
-    Raises FormatError for a damaged file.
+    """Return the scores that `write_scores` wrote; every query counts as answered, which is not stored. Raises
+    FormatError for a damaged file.
     """
     rows: dict[str, dict[str, float]] = {}
     geometric: dict[str, None] = {}
@@ -244,7 +241,7 @@ _OF_ORIGIN = ("digest", "collection", "split", "system", "texts", "depth", "whol
 
 
 def write_scores_value(scores: Scores, path: str | os.PathLike[str]) -> None:
-    """Write scores and all their metadata as a JSON file, atomically; raises StoreError if that fails."""
+    """Write scores with all their metadata as a JSON file, atomically; raises StoreError if that fails."""
     use = scores.labels
     labels = use and {
         "said": use.sentence,
@@ -282,8 +279,9 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Return scores from a file of `write_scores_value` or of a results folder; raises FormatError for
-    another file."""
+    """Return scores from a file that `write_scores_value` wrote, or from scores-*.jsonl of a results folder;
+    raises FormatError for another file.
+    """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
@@ -335,8 +333,9 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def self_match_rule(recorded: str) -> str:
-    """Return the conventions that a record of self-matches, "keep" or "drop", implies, as text; "default"
-    for "keep"."""
+    """Return the conventions, as text, that a recorded rule for self-matches ("keep" or "drop") implies;
+    "default" for "keep".
+    """
     return "default" if recorded == "keep" else f"self_matches={recorded}"
 
 

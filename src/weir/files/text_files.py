@@ -38,7 +38,7 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Do nothing, as a `Watch` that shows no progress."""
+    """Ignore progress: a `Watch` that does nothing."""
 
 
 PACKED = (".gz", ".zst")
@@ -111,11 +111,11 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return a stream of a file's bytes, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise
-    one of DAMAGE.
+    """Return a stream of a file's bytes, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading it may raise one
+    of DAMAGE.
 
-    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder,
-    and a file of another kind, such as a zip.
+    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder, and a
+    file of another kind, such as a zip.
     """
     file = _opened(path)
     try:
@@ -125,8 +125,9 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, a text in UTF-16 as UTF-8; raises FormatError for a zip and other
-    files that no reader reads."""
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for a zip and other files that no
+    reader reads.
+    """
     begins = b""
     try:
         while more := file.read(
@@ -173,7 +174,7 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return a UTF-8 text; raises FormatError with the line of the first other byte.
+    """Return the text in UTF-8 bytes; raises FormatError with the line of the first invalid byte.
 
     line: number of the first line.
     """
@@ -185,8 +186,9 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, read as by `read_bytes`; raises FormatError also for bytes that are not
-    UTF-8."""
+    """Return the text of a file, decompressed; raises as `read_bytes`, and FormatError for bytes that are not
+    UTF-8.
+    """
     return decoded(read_bytes(path), path)
 
 
@@ -224,7 +226,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return True for a named pipe, which can be read only once; False for an impossible path."""
+    """Return True for a named pipe, which can be read only once; False for an invalid path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -232,8 +234,9 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, and for an impossible path; OSError for a missing
-    file."""
+    """Raise FormatError for a device, pipe or socket, and for an invalid path; OSError for a missing file.
+    Folders pass.
+    """
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -243,9 +246,9 @@ def check_regular(path: Path) -> None:
 
 
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
-    """Return the path of a file that another, untrusted file names; the file may be missing.
+    """Return the path of a file that another, untrusted file names; it may be missing.
 
-    by: the naming file, for errors.
+    by: the file that names it, for errors.
     inside: if not "", the file must be in `folder`; errors show this text as the expectation.
 
     Raises FormatError for a device, pipe or socket and, with `inside`, for a path that leads out of the folder.
@@ -260,8 +263,9 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise FormatErrors of the block without the file's content, unless the file is in `folder` or that
-    is None."""
+    """Remove the file's content from FormatErrors raised in the block if the file is outside `folder`; None keeps
+    them.
+    """
     try:
         yield
     except FormatError as error:
@@ -271,16 +275,18 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, an impossible path, and more than RECORD_BYTES;
-    OSError if missing."""
+    """Raise FormatError for a device, pipe or socket, an invalid path, and more than RECORD_BYTES; OSError if
+    missing.
+    """
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return a FormatError for a byte order mark at the beginning of a later line, where another file was
-    appended."""
+    """Return the FormatError for a byte order mark at the beginning of a later line, where another file was
+    appended.
+    """
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -300,7 +306,7 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return a file's decompressed content, or its first `size` bytes, without a byte order mark.
 
-    Raises FormatError if it cannot be read, unpacks to over 200 times its size, or has a byte order mark
+    Raises FormatError if it cannot be read, decompresses to over 200 times its size, or has a byte order mark
     inside, BadValue if memory may not hold it.
     """
     if size < 0:
@@ -313,8 +319,9 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, also of a zip or other foreign file; raises
-    FormatError if it cannot be read."""
+    """Return a file's first `size` bytes, decompressed, also of a zip or another file that no reader reads;
+    raises FormatError if it cannot be opened.
+    """
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -355,14 +362,15 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; HARMLESS_BYTES
-    always pass."""
+    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; at most HARMLESS_BYTES
+    always pass.
+    """
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if a file has unpacked to more bytes, `length`, than it may."""
+    """Raise FormatError if a file has decompressed to more bytes, `length`, than its size allows."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -372,12 +380,12 @@ def check_unpacked(path: Path, length: int) -> None:
 
 
 def damaged(path: object, error: Exception) -> FormatError:
-    """Return a FormatError for a file that cannot be decompressed or read to its end."""
+    """Return the FormatError for a file that cannot be decompressed or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
 def check_members(path: Path, names: Sequence[str]) -> None:
-    """Raise FormatError for a zip with too many files, or with two of one name."""
+    """Raise FormatError for a zip with too many files, or with two files of one name."""
     if len(names) > ARCHIVE_MEMBERS:
         raise FormatError(
             path, f"{len(names):,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
@@ -387,7 +395,7 @@ def check_members(path: Path, names: Sequence[str]) -> None:
 
 
 class LineBuffer:
-    """A buffer of a file's bytes that begins with complete lines."""
+    """A buffer that reads a file piece by piece; its content begins at the start of a line."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -397,8 +405,9 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Enlarge the buffer to `size` bytes, by default twice as many, keeping its content; raises
-        BadValue if memory may not hold it."""
+        """Enlarge the buffer to `size` bytes, by default twice as many, and keep its content; raises BadValue if
+        memory may not hold it.
+        """
         size = size or 2 * self._room
         require_room(self.path, size)
         text = bytearray(size + _PAD_BYTES)
@@ -408,11 +417,11 @@ class LineBuffer:
         self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", text, strides=(1,))
 
     def fill(self) -> int:
-        """Read until the buffer is full or the file ends; return the end of its last complete line.
+        """Read until the buffer is full or the file ends; return the offset at which its last complete line ends.
 
-        A missing final line end is added. 0 means that one line fills the buffer (grow it) or, if `ended`,
-        that nothing is left. Raises FormatError for a damaged file, a too long line, and a byte order mark at
-        the beginning of a later line.
+        A missing final line end is added. 0 means that one line fills the buffer (`grow` it) or, if `ended`, that
+        nothing is left. Raises FormatError for a damaged file, bytes that are not UTF-8, a too long line, and a
+        byte order mark at the beginning of a later line.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -451,7 +460,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Drop the first `count` bytes, which must be complete lines."""
+        """Remove the first `count` bytes, which must be complete lines."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
@@ -459,7 +468,9 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, from 1, of a position in the buffer; rereads the file to count lines."""
+        """Return the line number, counted from 1, of an offset in the buffer; the file is read again to count
+        lines.
+        """
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -468,11 +479,11 @@ class LineBuffer:
         return ends + 1
 
     def begin_of_line(self, position: int) -> int:
-        """Return the position at which the line around a position begins."""
+        """Return the offset at which the line around an offset begins."""
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the line around a position in the buffer, for a message."""
+        """Return the text of the line around an offset in the buffer."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
@@ -484,8 +495,8 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` as the ending of `path` says; equal content gives equal
-    bytes.
+    """Yield a stream that compresses into `file` as the suffix of `path` says (.gz, .zst, else not at all), with
+    equal bytes for equal content.
 
     Raises MissingExtra for .zst without an encoder.
     """
@@ -559,7 +570,7 @@ class _Pieces(io.RawIOBase):
 def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
     """Return the content of a TOML file.
 
-    expected: describes it in errors.
+    expected: description of the file in errors.
     pipes: allow a pipe.
 
     Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.

@@ -57,16 +57,15 @@ def write_run(
     comments: Sequence[str] = (),
     lists: bool = False,
 ) -> None:
-    """Write a run atomically in the format that the file's name implies (docs/formats.md), by default TREC.
+    """Write a run atomically in the format that the file's suffix names (docs/formats.md), by default TREC.
 
     `.gz` and `.zst` compress texts. Scores are the shortest decimals that read back equal.
 
     comments: lines at the head of a TREC file.
     lists: in JSON or a pickle, write documents in rank order without scores, as BIRCO's program reads them.
 
-    Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`),
-    and for options that the format lacks; MissingExtra without pyarrow, StoreError if the file cannot be
-    written.
+    Raises BadValue for an identifier that TREC cannot hold (white space, or a query that starts with `#`), and
+    for options that the format lacks; MissingExtra without pyarrow, StoreError if the file cannot be written.
     """
     run.refuse_nameless()
     form = named_format(path_of(path))
@@ -79,11 +78,10 @@ WRITE_RUN.register(write_run)
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str], progress: Progress | None = None) -> None:
-    """Write judgments atomically in the format that the file's name implies (docs/formats.md), by default
-    TREC.
+    """Write judgments atomically in the format that the file's suffix names (docs/formats.md), by default TREC.
 
-    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them. Raises BadValue
-    for an identifier that the format cannot hold.
+    A TSV has BEIR's header. Origins are a fourth column of tables; TREC and JSON drop them. Raises BadValue for
+    an identifier that the format cannot hold, StoreError if the file cannot be written.
     """
     _write(qrels, path_of(path), progress)
 
@@ -93,7 +91,7 @@ WRITE_QRELS.register(write_qrels)
 
 @dataclass(frozen=True, repr=False)
 class Conversion:
-    """The file and the counts of one `weir data convert`."""
+    """The result of `weir data convert`: the written file, counts, and the data that its format cannot hold."""
 
     target: Path
     """File written."""
