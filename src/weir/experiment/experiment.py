@@ -83,23 +83,24 @@ from weir.systems.stored_run import StoredRun
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, answering each query with up to k documents; its rankings and scores are made
-    once."""
+    """A system on a dataset, with at most k documents for each query; its rankings and scores are computed once."""
 
     stages: StageCache
     """The stages of the dataset."""
     system: Retriever
-    """As the user named it, and tables show it."""
+    """As the user named it, which tables show."""
     k: int
 
     @cached_property
     def adapted(self) -> Retriever:
-        """The system with the collection's instruction and settings; tables and files use its own name."""
+        """Return the system with the collection's instruction and settings; tables and files show the name of
+        `system`.
+        """
         return adapted_to(self.system, self.stages.dataset.name, self.stages.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
-        """The declaration of the system's rankings, without self-matches if the collection drops them."""
+        """Return the declaration of the system's rankings, without self-matches if the collection drops them."""
         declared: dict[str, Any] = {
             **self.stages.asked_by(self.adapted),
             "k": self.k,
@@ -131,7 +132,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures); None if a ranking or a score is missing or outdated."""
+        """Return (folder, rows of means by these measures); None if a ranking or a score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -141,9 +142,9 @@ class Cell:
         return stored[0], [rows[name] for name in names]
 
     def complete(self, measures: tuple[Measure, ...], wait: bool = True) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of these measures), after making missing rankings and scores.
+        """Compute missing rankings and scores, and return (folder, rows of means by these measures).
 
-        wait: wait if another process is making them; otherwise return None.
+        wait: wait if another process is computing them; otherwise return None.
         """
         lock = self.stages.root / f".{self.stage.folder_name}.cell.lock"
         run_lock = self.stages.root / f".{self.stage.folder_name}.lock"
@@ -289,8 +290,7 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a grid with which one of several processes begins; raises BadValue for a number outside
-    1 to `of`."""
+    """The share of a grid that one of several processes computes first."""
 
     number: int
     """From 1 to `of`; else the constructor raises BadValue."""
@@ -304,7 +304,7 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """Return the share that a text such as "3/8" means; raises BadValue for other text."""
+        """Return the share in a text such as "3/8"; raises BadValue for other text."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal()):
             raise BadValue(f"a share of {text!r}; expected two whole numbers such as 3/8")
@@ -314,27 +314,29 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all cells, beginning with this share's."""
+        """Return the numbers of all `cells` cells, from 0, this share's first."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The size of a cluster: its machines, and how many results they can make at once."""
+    """The size of a cluster: its machines, and the number of cells that they can compute at once."""
 
     machines: int
     cells: int
 
 
 class Cluster(Protocol):
-    """Machines that complete a grid together; all see its results folder."""
+    """Machines that compute a grid together; all see its results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the current size; raises BadValue if the cluster can make no result or cannot be reached."""
+        """Return the current size; raises BadValue if the cluster cannot be reached or can compute no cell."""
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make the unfinished results of an experiment; raises the WeirError of one that failed."""
+        """Compute the unfinished cells of an experiment into the folder `at`; raises the WeirError of a cell that
+        failed.
+        """
 
 
 CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
@@ -342,8 +344,7 @@ CLUSTERS: Registry[Callable[[str], Cluster]] = Registry("cluster")
 
 
 def cluster_at(address: str) -> Cluster:
-    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown
-    kind."""
+    """Return the cluster at an address such as ray or ray://host:10001; raises UnknownName for an unknown kind."""
     return CLUSTERS.get(address.partition(":")[0])(address)
 
 
@@ -406,8 +407,8 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent, on: str | None = None) -> list[Row]:
-        """Make all that is missing of the grid in the folder `at`; return its rows, means over complete
-        groups of datasets last.
+        """Compute all that is missing of the grid in the folder `at`; return its rows of means, those over
+        complete groups of datasets last.
 
         An interrupted call can be repeated, and processes may share a folder. Names, settings, judgments and
         packages are checked before anything runs. Raises as `complete`.
@@ -419,14 +420,15 @@ class Experiment:
     def complete(
         self, at: Path | str, watch: Watch = _silent, share: Share | None = None, on: str | None = None
     ) -> list[ResultCell]:
-        """Compute all missing results of the grid, and return one result per dataset and system, in order.
+        """Compute all that is missing of the grid in the folder `at`; return a result for each dataset and
+        system, in order.
 
-        share: begin with these results, then help with the others; results that another process is still
-            making are left out.
+        share: begin with these cells, then help with the others; cells that another process is still computing
+            are left out.
         on: see `execute`.
 
-        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError
-        if the folder cannot be written.
+        Raises the WeirErrors of datasets, systems and searches, BadValue for an address as folder, StoreError if
+        the folder cannot be written.
         """
         if is_address(at):
             raise BadValue(
@@ -471,17 +473,18 @@ class Experiment:
                     at.rmdir()
 
     def finished(self, at: Path | str) -> list[ResultCell]:
-        """Return the finished results of the grid in the folder `at`; raises the WeirErrors of datasets
-        and systems."""
+        """Return the grid's finished results in the folder `at`, without computing any; raises the WeirErrors of
+        datasets and systems.
+        """
         measures = measures_of(self.measures)
         cells = [cell.finished(measures) for cell in self.cells(path_of(at), _silent)]
         return [cell_of(*one) for one in cells if one is not None]
 
     def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
-        """Return the datasets, groups as their members; datasets without judgments are marked unjudged.
+        """Load the datasets, each group as its members; datasets without judgments are marked unjudged.
 
-        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two datasets
-        with one name.
+        Raises as `load`, FormatError for damaged contents or missing documents, BadValue for two datasets with
+        one name.
         """
         loaded: list[Dataset] = []
         for reference in self.datasets:
@@ -525,8 +528,9 @@ class Experiment:
                 )
 
     def parsed_systems(self) -> list[Retriever]:
-        """Return the distinct systems; raises UnknownName or BadValue for an invalid system, BadValue for
-        two with one name."""
+        """Return the distinct systems; raises UnknownName or BadValue for an invalid one, BadValue for two with
+        one name.
+        """
         by_name: dict[str, Retriever] = {}
         systems = one_session(
             one for s in self.systems for one in (parse_systems(s) if isinstance(s, str) else (system_of(s),))
@@ -550,11 +554,11 @@ class Experiment:
             )
 
     def cells(self, at: Path | None, watch: Watch = _silent) -> list[Cell]:
-        """Return the cells of the grid in order, without running them; loads datasets and checkpoints.
+        """Return the cells of the grid in order, without computing them; loads datasets and fetches checkpoints.
 
         at: results folder; None if nothing will be stored.
 
-        Raises UnknownName, BadValue, FormatError or DownloadError for an invalid part.
+        Raises UnknownName, BadValue, FormatError or DownloadError for an invalid dataset or system.
         """
         self.refuse_empty()
         systems = self.parsed_systems()

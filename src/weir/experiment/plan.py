@@ -59,12 +59,12 @@ Kind: TypeAlias = Literal["index", "run"]
 
 @dataclass(frozen=True)
 class Node:
-    """An index, or rankings, that a grid computes once for each collection."""
+    """An index, or the rankings of a system, that a grid computes once for each collection."""
 
     kind: Kind
     """"index", or "run" for the rankings of a system."""
     name: str
-    """The system."""
+    """The system whose index or rankings these are."""
     inputs: tuple[str, ...]
     """Stages from which it is made, as "kind name"."""
     systems: tuple[str, ...]
@@ -107,8 +107,9 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, its encoding) for each index whose documents several processes can encode
-    in shares."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can share the
+    encoding of.
+    """
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:
@@ -124,7 +125,8 @@ def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
 
 
 def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
-    """Return (numbers of candidates given to a re-ranker, numbers that it scores), int64[queries] each.
+    """Return (number of candidates that a re-ranker receives, number that it scores) for each query,
+    int64[queries] each.
 
     Candidates of a pool or a stored run are counted; other first stages are assumed to find all permitted
     documents.
@@ -227,7 +229,7 @@ class Planned:
 def planned_total(plans: Sequence[Planned]) -> tuple[int, float, float | None] | None:
     """Return (prompts, tokens, dollars) of language models in a whole plan; None if it uses none.
 
-    Prompts that systems share count once; dollars is None without known prices.
+    Prompts that systems share count once; dollars are None without known prices.
     """
     most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
     for one in plans:
@@ -309,14 +311,14 @@ _Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
 
 
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
-    """Return the estimated cost of each system on each collection, from runs on samples in temporary folders.
+    """Estimate the cost of each system on each collection, from runs on samples in temporary folders.
 
-    precise: probe each system by itself on growing samples without a time limit, instead of all within
+    precise: probe each system by itself on growing samples without a time limit, instead of all together within
         PROBING_SECONDS.
 
-    A collection that is not on this machine is replaced by random texts of the published length. A system
-    whose probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would,
-    and BadValue for a system that contains a function or object, or if all probes fail.
+    A collection that is not on this machine is replaced by random texts of the published length. A system whose
+    probe fails has the reason in its notes. Raises UnknownName and BadValue as running the grid would, and
+    BadValue for a system that contains a function or object, or if all probes fail.
     """
     deadline = time.monotonic() + PROBING_SECONDS
     experiment.refuse_empty()
@@ -799,8 +801,8 @@ def plan_notes(results: Sequence[Planned]) -> list[Note]:
 
 
 def cluster_note(plans: Sequence[Planned], capacity: Capacity, machine_price: float | None = None) -> Note:
-    """Return a note on the time of a grid on a cluster, and its price if known; results without an estimate are
-    counted alone.
+    """Return a note on the time of a grid on a cluster, and its price if known; cells without an estimate are
+    only counted.
 
     machine_price: dollars for a machine and hour; None if unknown.
     """
