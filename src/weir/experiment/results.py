@@ -78,8 +78,7 @@ _SHOWN_HASH = 6  # digits that tell collections of one name apart
 
 @dataclass(frozen=True)
 class GridOrder:
-    """The datasets and systems that a results folder was asked for, in order, with current judgments and
-    labels."""
+    """The datasets and systems of a results folder in the order requested, with current judgments and labels."""
 
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -119,7 +118,7 @@ class GridOrder:
 
 
 def split_mark(dataset: str, split: str, documents: object) -> str:
-    """Return a key for a split that tells collections of the same name apart.
+    """Return a key for a split that distinguishes collections of the same name.
 
     documents: fingerprint of the collection's documents.
     """
@@ -136,7 +135,7 @@ def keep_order(
     """Append datasets and systems to the order recorded in a results folder; raises StoreError.
 
     judgments: {split: fingerprint} of the judgments that are current from now on; see `split_mark`.
-    labels: {system: label}; a label that another system had is taken from it.
+    labels: {system: label}; a system that had one of these labels loses it.
     """
     with locked(root / f".{ORDER}.lock"):
         before = GridOrder.read(root)
@@ -162,15 +161,16 @@ AGAIN = "written by Weir 0.1, whose records this version does not read; run the 
 
 
 def rankings_file(folder: Path) -> Path:
-    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or a
-    link out of the folder."""
+    """Return the path of a result's rankings, which may be missing; raises FormatError for a pipe or a link out
+    of the folder.
+    """
     path = run_file(folder)
     return named_file(folder, path.name, path, "its rankings, in its own folder")
 
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result of a results folder: a system on a collection, with its records."""
+    """A finished result: a system's rankings and scores on a collection, with their records."""
 
     folder: Path
     dataset: str
@@ -201,22 +201,22 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """The system's name in notes and tables."""
+        """Return the system's name in notes and tables."""
         return self.title or self.label or self.system
 
     @property
     def run(self) -> Path:
-        """The path of the rankings; raises FormatError for a pipe or a link that leads out of the folder."""
+        """Return the path of the rankings; raises FormatError for a pipe or a link out of the folder."""
         return rankings_file(self.folder)
 
     @property
     def collection(self) -> str:
-        """The recorded name of the collection, to which `dataset` may add a split or a hash."""
+        """Return the recorded name of the collection, to which `dataset` may add a split or a hash."""
         return str(self.scored[-1][1].facts["dataset"])
 
     @property
     def origin(self) -> Origin:
-        """The origin of the scores: judgments, collection, split, system and depth."""
+        """Return the origin of the scores: judgments, collection, split, system and depth."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
@@ -234,12 +234,12 @@ class ResultCell:
 
     @property
     def conventions(self) -> str:
-        """The conventions of its scores, as text, by the recorded rule of self-matches."""
+        """Return the conventions of the scores, as text, by the recorded rule for self-matches."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
     def judgments(self) -> str:
-        """Fingerprint of the judgments that gave the scores."""
+        """Return the fingerprint of the judgments that gave the scores."""
         return str(self.scored[-1][1].declared["qrels"])
 
     @property
@@ -248,16 +248,18 @@ class ResultCell:
 
     @property
     def grades(self) -> dict[float, int]:
-        """{grade: number of the split's judgments}; {} if not recorded. Raises FormatError for a damaged
-        record."""
+        """Return {grade: number of the split's judgments}; {} if not recorded. Raises FormatError for a damaged
+        record.
+        """
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """Number of documents in the collection; None if not recorded. Raises FormatError for a damaged
-        record."""
+        """Return the number of documents in the collection; None if not recorded. Raises FormatError for a
+        damaged record.
+        """
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
             indexed = [
@@ -267,17 +269,17 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Length of the longest ranking; `depth` for records before 0.3, which lack it."""
+        """Return the length of the longest ranking; `depth` for records before 0.3, which lack it."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
     def whole(self) -> bool:
-        """True if rankings are recorded to hold every relevant document; False in older records."""
+        """Return True if rankings are recorded to hold every relevant document; False for older records."""
         return self.scored[-1][1].facts.get("whole") is True
 
     @property
     def cut(self) -> int | None:
-        """The length that nearly all rankings have although more was asked for; None without one."""
+        """Return the length of nearly all rankings if that is less than requested; None otherwise."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
@@ -290,7 +292,7 @@ class ResultCell:
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
-        """Return the scores of all measures by query; raises StoreError if a file changed."""
+        """Return the scores of all measures by query, with notes; raises StoreError if a stored file changed."""
         parts = []
         for path, record in self.scored:
             values = path.with_suffix(".jsonl")
@@ -337,7 +339,7 @@ def shared_measures(first: ResultCell, second: ResultCell) -> list[str]:
 
 
 def system_titles(cells: Sequence[ResultCell]) -> dict[str, str]:
-    """Return {label: title} of the systems with a title."""
+    """Return {label: title} of the systems that have a title."""
     return {cell.label: cell.title for cell in cells if cell.title}
 
 
@@ -407,10 +409,10 @@ def by_split(cells: Sequence[ResultCell]) -> list[ResultCell]:
 
 
 def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
-    """Return, for each result, (unique name of its dataset, name of its collection).
+    """Return (unique name of its dataset, name of its collection) for each result.
 
-    The split is added, as in scifact:dev, if a collection has several; a hash, as in kb [1a2b3c], if
-    collections share a name; the rule of self-matches, if it differs between systems.
+    To a collection's name are added: the split, as in scifact:dev, if it has several; a hash, as in kb [1a2b3c],
+    if collections share the name; the rule for self-matches, if it differs between systems.
     """
     texts: dict[str, dict[tuple[object, object], None]] = {}
     splits: dict[str, set[str]] = {}
@@ -442,7 +444,7 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
-    """Return the names of all measures of results, in order of first occurrence."""
+    """Return the names of all measures of these results, in order of first occurrence."""
     return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
 
 
@@ -460,7 +462,7 @@ def _called(cell: ResultCell, dataset: str, unit: str = "") -> ResultCell:
 def open_cell(folder: Path | str) -> ResultCell:
     """Return the finished result in a folder such as results/scifact/bm25-fa19b4d424.
 
-    Raises FormatError without one, BadValue for several.
+    Raises FormatError if there is none, BadValue if there are several.
     """
     folder = path_of(folder)
     if not folder.is_dir():
@@ -488,9 +490,9 @@ def open_cell(folder: Path | str) -> ResultCell:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the run file of a result, or of each system in the results on a collection.
+    """Return the run file of a result, or the run files of all systems in a folder of results on one collection.
 
-    Raises FormatError without results, BadValue for several collections or splits; warns (RankingWarning) of
+    Raises FormatError without results, BadValue for several collections or splits. Warns (RankingWarning) of
     results left out for a smaller k.
     """
     if (folder / RECORD).exists() or run_file(folder).exists():
@@ -507,10 +509,11 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def refuse_collections_apart(runs: Sequence[Path], dataset: Dataset | None = None) -> None:
-    """Raise BadValue if recorded documents and queries of run files both differ from each other's or from the
-    dataset's.
+    """Raise BadValue if run files, by their records, rank other documents for other queries than each other or
+    the dataset.
 
-    Warns (RankingWarning) if either differs, or if self-matches were left out of some files only.
+    Warns (RankingWarning) if only documents or only queries differ, or if self-matches were left out of some
+    files only.
     """
     first: tuple[Path, object, object] | None = None
     kept: dict[bool, Path] = {}
@@ -559,8 +562,7 @@ def _cells_of(folder: Path) -> list[ResultCell]:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
-    """Return the finished result in a folder, with these rows; raises StoreError if another process
-    removed it."""
+    """Return the finished result in a folder, with these rows; raises StoreError if another process removed it."""
     alike = (cell for cell in _cells_in(folder) if bool(rows) == bool(cell.rows))
     cell = next((cell for cell in alike if all(row in cell.rows for row in rows)), None)
     if cell is None:
@@ -569,7 +571,7 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> ResultCell:
 
 
 def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]:
-    """Return every finished result of a folder, in the order of datasets and systems requested, then by time.
+    """Return all finished results of a folder, in the order of datasets and systems requested, then by time.
 
     unjudged: include collections without judgments.
 
@@ -585,7 +587,7 @@ def finished_cells(root: Path | str, unjudged: bool = False) -> list[ResultCell]
 def finished_and_lacking(root: Path, datasets: Sequence[str] = ()) -> tuple[list[ResultCell], list[str]]:
     """Return (finished results in order, sentences on unreadable records and on rankings without scores).
 
-    datasets: only unscored rankings of these are mentioned, by default all.
+    datasets: mention only rankings on these, by default all.
 
     Raises FormatError if there is no result.
     """
@@ -628,7 +630,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase for what is at a path that should be a results folder."""
+    """Return a phrase for what is found at a path that should be a results folder."""
     if not root.exists():
         return "no such folder"
     if is_zipfile(root):
@@ -683,7 +685,7 @@ def _finished(root: Path, groups: Sequence[Sequence[ResultCell]], unjudged: bool
 
 
 def damaged_records(root: Path) -> list[str]:
-    """Return a sentence on each record of a results folder that cannot be read; [] without any."""
+    """Return a sentence on each record of a results folder that cannot be read; [] if all can."""
     problems = []
     for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
         problems += [text for path in sorted(root.glob(pattern)) for text in _damage(path)]
@@ -691,10 +693,10 @@ def damaged_records(root: Path) -> list[str]:
 
 
 def dataset_of(cell: ResultCell, collection: str | Path | Dataset | None = None) -> Dataset | None:
-    """Return the collection of a result: the given one, else the recorded one or the catalogue's.
+    """Load the collection of a result: `collection` if not None, else the recorded one or the catalogue's.
 
-    None if neither has the measured fingerprint; nothing is downloaded. Raises the errors of `load` for a
-    given collection.
+    None if neither has the recorded fingerprint; nothing is downloaded. Raises the errors of `load` for
+    `collection`.
     """
     if collection is not None:
         if isinstance(collection, Dataset):
@@ -717,10 +719,8 @@ def recorded_place(cell: ResultCell) -> str:
 
 
 def place_to_name(cell: ResultCell) -> str:
-    """Return the place of a result's collection for a command elsewhere: a path to a known collection as its
-    name, others as they were recorded.
-
-    It is known if the catalogue's copy here has the recorded fingerprint, or its files the catalogue's content.
+    """Return the name or path of a result's collection for a command on another machine: the catalogue's name
+    instead of a path if its content is the catalogue's.
     """
     place = recorded_place(cell) or cell.collection
     if is_reference(place) or catalogue_name(place) or cell.collection not in catalogue.collection_names():
@@ -737,10 +737,10 @@ def place_to_name(cell: ResultCell) -> str:
 
 
 def without_command(cell: ResultCell) -> str:
-    """Return why no command here makes a result's system, such as "mine (made in Python; ...)"; "" if one does.
+    """Return the reason why no command here computes a result's system, such as "mine (made in Python; ...)"; ""
+    if one does.
 
-    Its name stands for objects of a program, which have names and perhaps versions, or for a system of a package that
-    is not installed.
+    Its name may stand for objects of a program, or for a system of a package that is not installed.
     """
     if objects := given_objects(cell):
         return f"{cell.system} (made in Python; {'; '.join(map(str, objects))})"
@@ -757,7 +757,7 @@ def without_command(cell: ResultCell) -> str:
 
 @dataclass(frozen=True)
 class GivenObject:
-    """A function or an object of a user in the system of a result."""
+    """A user's Python function or object in the system of a result."""
 
     name: str
     version: str | None
@@ -773,7 +773,7 @@ class GivenObject:
 
 
 def given_objects(cell: ResultCell) -> list[GivenObject]:
-    """Return a user's functions and objects in a result's system, each once."""
+    """Return the user's Python functions and objects in a result's system, each once."""
     made: dict[str, Any] = {}
     for _, record in cell.stages:
         made |= record.made.get("objects") or {}
@@ -806,7 +806,7 @@ def _objects(described: object) -> Iterator[Mapping[str, Any]]:
 
 
 def cell_collection(cell: ResultCell, fetch: bool = False) -> Dataset | None:
-    """Return a result's collection from its recorded place; None unless it is there with the same judgments.
+    """Load a result's collection from its recorded place; None unless it is there with the same judgments.
 
     fetch: download it if necessary.
     """
@@ -831,9 +831,10 @@ def with_collections(
 
     by: groups of queries; collections are only loaded if it names a column.
     collections: each NAME=PATH or PATH.
+    fetch: download collections that are not on this machine.
 
-    Results without their collection on this machine are left out, unless all are without it. Raises
-    UnknownName or BadValue for a wrong place, and the WeirErrors of loading.
+    Results without their collection on this machine are left out, unless all are without. Raises UnknownName or
+    BadValue for a wrong place, and the WeirErrors of loading.
     """
     if not is_column(by):
         return [(cell, None) for cell in cells], []
@@ -862,7 +863,7 @@ def elsewhere(cell: ResultCell) -> str:
 def collection_of_cell(
     cell: ResultCell, places: Mapping[str, str | Path | Dataset], fetch: bool = False
 ) -> Dataset | None:
-    """Return a result's collection from the given places, else as `cell_collection`; None if that finds none.
+    """Load a result's collection from `places`, else as `cell_collection`; None if it is not found.
 
     places: {collection: name, path or Dataset}.
     """
@@ -875,9 +876,9 @@ def collection_of_cell(
 def collection_places(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset]
 ) -> dict[str, str | Path | Dataset]:
-    """Return {recorded name: present place} of collections.
+    """Return {recorded name of a collection: its present place}.
 
-    collections: NAME=PATH, or just PATH if unambiguous.
+    collections: each NAME=PATH, or just PATH if unambiguous.
 
     Raises UnknownName for a name that no result has, BadValue for an ambiguous path, and the WeirErrors of
     loading.
@@ -1026,7 +1027,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results scored by the current judgments, a sentence on each result left out)."""
+    """Return (results scored by the current judgments, a sentence on each other result)."""
     outdated = [cell for cell in cells if cell.outdated]
     problem = "was scored by other judgments than the last ones asked for, and does not compare"
     remedy = "left out; the same weir run scores it again"
@@ -1062,8 +1063,9 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, a sentence for each left out): of results that differ only in k, the largest k is
-    kept."""
+    """Return (results, a sentence on each left out); of results that differ only in k, the one with the largest k
+    stays.
+    """
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
@@ -1098,7 +1100,7 @@ def _marks(cell: ResultCell) -> tuple[str, str]:
 
 @contextmanager
 def as_weir_writes_it(folder: Path) -> Iterator[None]:
-    """Raise FormatError for an unexpected type in a result's records within the block."""
+    """Raise FormatError for an entry of an unexpected type in a result's records, used within the block."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -1106,8 +1108,9 @@ def as_weir_writes_it(folder: Path) -> Iterator[None]:
 
 
 def index_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed seconds, bytes and documents of a result's indexes; {} without an index. Raises
-    FormatError for a damaged record."""
+    """Return the cost of a result's indexes: summed seconds and bytes, number of documents, largest peak of
+    memory; {} without an index. Raises FormatError for a damaged record.
+    """
     with as_weir_writes_it(cell.folder):
         records = [record for _, record in cell.stages if record.kind == "index"]
         if not records:
@@ -1120,8 +1123,8 @@ def index_cost(cell: ResultCell) -> dict[str, Any]:
 
 
 def search_cost(cell: ResultCell) -> dict[str, Any]:
-    """Return the summed cost of a result's rankings, with the facts of its own record; raises FormatError for
-    a damaged one.
+    """Return the summed cost of a result's rankings, with the facts of its record; raises FormatError for a
+    damaged one.
 
     For rankings read from a file, "seconds" and "peak_mb" are None and "single_query_ms" is empty.
     """
@@ -1151,8 +1154,9 @@ def whole_seconds(cell: ResultCell) -> float | None:
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds that the searches of results took, each search counted once; None if none was
-    measured."""
+    """Return the seconds that the searches of these results took, each search counted once; None if none was
+    measured.
+    """
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1183,8 +1187,9 @@ def _own_said(cell: ResultCell) -> str:
 
 
 def not_as_published(cell: ResultCell) -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts; ""
-    if no score depends on it."""
+    """Return a sentence on how a result's collection differs from the catalogue's, by recorded counts; "" if no
+    score depends on a difference.
+    """
     name = catalogue.original(cell.collection)
     if name not in catalogue.collection_names():
         return ""
@@ -1197,8 +1202,9 @@ def not_as_published(cell: ResultCell) -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user
-    chose its depth."""
+    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user chose
+    its depth.
+    """
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1231,7 +1237,7 @@ def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """Return (candidates left unscored, all candidates) of a result's re-rankers."""
+    """Return (candidates left unscored, all candidates), summed over a result's re-rankers."""
     with as_weir_writes_it(cell.folder):
         reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
@@ -1269,8 +1275,9 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over each complete group of datasets with the same k, by system and measure; []
-    without one."""
+    """Return the means over each complete group of datasets with the same k, by system and measure; [] without
+    one.
+    """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1295,7 +1302,7 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes to print with scores of results, on their provenance, rankings and judgments.
+    """Return the notes to print with results' scores, on their provenance, rankings and judgments.
 
     measures: those shown, by default all.
     """
@@ -1350,8 +1357,9 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems that return much longer rankings than others, and on each k that measures
-    exceed; [] without any."""
+    """Return notes on systems that return much longer rankings than others, and on each k that measures exceed;
+    [] if there is nothing to note.
+    """
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1438,7 +1446,7 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The records of everything that made a result: indexes, rankings, scores."""
+    """The records of all stages that gave a result: indexes, rankings, scores."""
 
     dataset: str
     system: str
@@ -1447,7 +1455,7 @@ class Provenance:
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """Return the records of everything that made a result, in the order in which it was made."""
+    """Return the records of all stages that gave a result, in the order in which they were computed."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*cell.stages, *cell.scored)

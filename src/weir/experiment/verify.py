@@ -74,22 +74,22 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """True if everything that was checked agrees with its record."""
+        """Return True if everything that was checked agrees with its record."""
         return not self.problems
 
     @property
     def fully_checked(self) -> bool:
-        """True if everything could be checked."""
+        """Return True if everything could be checked."""
         return not self.unchecked
 
     @property
     def status(self) -> str:
-        """ "sound", or the mismatches and the parts that could not be checked."""
+        """Return "sound", or the mismatches and the parts that could not be checked, joined by semicolons."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
     @property
     def confirmed(self) -> bool:
-        """True if every part was checked and matches its record."""
+        """Return True if everything could be checked and agrees with its record."""
         return self.sound and self.fully_checked
 
 
@@ -127,11 +127,11 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Return the outcome of verifying everything in a results folder: checksums, means, scores, names and
-    data.
+    """Verify everything in a results folder: checksums, means, scores, names and data; return a verdict for each
+    stage.
 
     fetch: allow downloads of collections; otherwise nothing is written.
-    places: paths of collections by dataset, by default the recorded place, else the catalogue.
+    places: {dataset: path of its collection}, by default the recorded place, else the catalogue.
 
     Raises FormatError for a folder without results.
     """

@@ -83,10 +83,9 @@ class SettingDifference:
 def differences(
     first: Iterable[tuple[str, str]], second: Iterable[tuple[str, str]]
 ) -> tuple[SettingDifference, ...]:
-    """Return the settings that differ, the most likely cause first, without consequences of other
-    differences.
+    """Return the settings that differ, the likeliest cause first, without consequences of other differences.
 
-    first, second: (dotted name, text).
+    first, second: (dotted name, text) of each setting.
 
     A setting that one side lacks counts only between systems of one kind, and only if it is a setting of the
     result or the system.
@@ -151,7 +150,7 @@ ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 @dataclass(frozen=True)
 class Scoring:
-    """A rule to compute a score from a run and judgments; the defaults are Weir's."""
+    """A rule that computes a score from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
@@ -181,8 +180,8 @@ class Alternative:
 
 
 def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> Float64:
-    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does
-    not count.
+    """Return the value of each judged query by a scoring rule, float64[queries]; NaN for a query that does not
+    count.
 
     k: depth of the rankings if `run` also holds deeper documents tied with the k-th, else None.
 
@@ -250,8 +249,9 @@ def other_rules(
 
 
 def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
-    """Yield rules with measures that other tools call by the same name: other cut-offs, capped recall,
-    levels of relevance, gains."""
+    """Yield rules with measures that other tools call by the same name: other cutoffs, capped recall, levels of
+    relevance, gains.
+    """
     usual = Scoring(measure)
     definition = MEASURES.get(measure.name)
     settings = definition.defaults() | dict(measure.settings)
@@ -281,7 +281,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
 
 
 def without_copies(run: Run, corpus: Corpus) -> Run:
-    """Return the run without documents whose title and text a better ranked document of the query has.
+    """Return the run without documents whose title and text equal those of a better ranked document of the query.
 
     Raises BadValue if document identifiers were not read.
     """
@@ -330,7 +330,7 @@ SHOWN_QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of two results to be compared, with rankings and judgments if they are on this machine."""
+    """One of two results to compare, with rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -353,7 +353,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """The two compared means after a change of scoring, and the share of their gap that it explains."""
+    """Both means after a change of scoring, and the share of their gap that it explains."""
 
     kind: str
     change: str
@@ -372,7 +372,9 @@ class Effect:
 
     @property
     def in_words(self) -> str:
-        """How much of the gap is explained: a percentage up to 100%, beyond it words; "-" without a gap."""
+        """Return the explained share of the gap as text: a percentage up to 100%, words beyond it; "-" without a
+        gap.
+        """
         share = self.explains if math.isnan(self.explains) else round(self.explains, 2)
         if share > 2:
             return "reverses and widens the gap"
@@ -411,19 +413,20 @@ class Why:
 
     @property
     def gap(self) -> float:
-        """Second mean minus the first."""
+        """Return the second mean minus the first."""
         return self.second_mean - self.first_mean
 
     @property
     def unexplained(self) -> float:
-        """The gap that the single most effective change leaves."""
+        """Return the gap that the single most effective change leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
 def explained(
     first: ComparedResult, second: ComparedResult, measure: Measure, notes: Sequence[str] = ()
 ) -> Why:
-    """Return why two means differ, by scoring both again if rankings and judgments are on this machine.
+    """Return the reasons why two means differ, after scoring both again if rankings and judgments are on this
+    machine.
 
     Each change is made alone and on both sides, so shares need not sum to 1. Measures are changed only for a
     published score; nothing is tried for scores of different queries or judgments.
@@ -544,8 +547,9 @@ def _scored(side: ComparedResult, scoring: Scoring) -> float:
 
 
 def same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
-    """Return (queries with the same first ten documents in both runs, queries that both answer); (0, 0)
-    without a run."""
+    """Return (queries with the same first ten documents in both runs in the same order, queries that both
+    answer); (0, 0) without a run.
+    """
     if first is None or second is None:
         return 0, 0
     one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
@@ -584,7 +588,8 @@ class Judgments:
 def explain_cells(
     first: Path, second: Path, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why two results, given by folder, have different means, by scoring both again if possible.
+    """Return the reasons why two results, named by their folders, have different means, after scoring both again
+    if possible.
 
     measure: by default the first that both have.
     judgments: by default the recorded ones.
@@ -609,10 +614,10 @@ def explain_cells(
 def explain_published(
     cell: Path, model: str | None = None, measure: str | None = None, judgments: Judgments | None = None
 ) -> Why:
-    """Return why a result, given by its folder, and a published score differ.
+    """Return the reasons why a result, named by its folder, and a published score differ.
 
-    model: a published model, by its name or by words that only its name has; by default the one that the
-        system should reproduce.
+    model: a published model, by its name or by words that only its name has; by default the one that the system
+        should reproduce.
     measure: by default the first that both have.
 
     Raises FormatError for a folder that is no finished result, UnknownName for a model, BadValue if nothing
@@ -654,8 +659,8 @@ def explain_published(
 def explain_rankings(
     qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
 ) -> Why:
-    """Return why two rankings, {name: run}, have different means; raises BadValue for a run that answers no
-    judged query.
+    """Return the reasons why two rankings, {name: run}, have different means; raises BadValue for a run that
+    answers no judged query.
 
     measure: by default nDCG@10.
     """
@@ -757,7 +762,7 @@ NAME_CHARACTERS = 20
 def settings_table(
     settings: Sequence[SettingDifference], names: tuple[str, str] = ("first", "second")
 ) -> Table:
-    """Return a table of the settings that differ, likeliest first."""
+    """Return a table of the settings that differ, in their order."""
     lines = [["setting that differs", *names, "likely effect"]]
     for d in settings:
         values = (
@@ -769,8 +774,9 @@ def settings_table(
 
 
 def why_tables(results: Sequence[Why]) -> tuple[Table, ...]:
-    """Return tables of the gap, the settings that differ, the effects of scoring again, and the
-    conclusion."""
+    """Return tables of the gap, the settings that differ, the effects of scoring again, and the conclusion, for
+    each result.
+    """
     tables = []
     for why in results:
         second = f"{_mean_shown(why, why.second_mean)} {why.second}" + (
