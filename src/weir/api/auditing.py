@@ -39,7 +39,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections as a tuple, from one or several names, paths or datasets, or {name: path}; () for
+    """Return collections, named by one or several names, paths or datasets or {name: path}, as a tuple; () for
     None.
 
     {name: path} becomes texts "NAME=PATH".
@@ -52,7 +52,7 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the one collection given, or None; raises BadValue for several."""
+    """Return the only collection of `collection`, None without any; raises BadValue for several."""
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")
@@ -67,7 +67,8 @@ def align(
     measure: str = "nDCG@10",
     results: str | Path | None = None,
 ) -> ResultSet[Alignment]:
-    """Return the benchmark collections most like this one, and scores averaged with the likeness as weight.
+    """Return the benchmark collections most like this one, and systems' scores averaged over them, weighted by
+    likeness.
 
     dataset: a collection by name or path.
     others: collections whose texts are read; by default all of the catalogue with published lengths and many
@@ -90,7 +91,7 @@ def audits(
     encoder: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Audit]:
-    """Return findings of checks on collections, judgments and runs, most severe first, with effects on
+    """Return findings of checks on collections, judgments and runs, most severe first, with their effects on
     scores.
 
     targets: collections by name or path or themselves, a results folder, or judgments and run files.
@@ -110,13 +111,12 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write a collection's judgments with copies of judged documents added; return (number added, number
-    before).
+    """Write a collection's judgments with copies of judged documents added; return (number added, number before).
 
     targets: one collection, or judgments.
     out: the file to write.
 
-    A copy gets the grade of the judged document. Raises BadValue for several collections.
+    A copy has the same text and gets the grade of the judged document. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
@@ -126,7 +126,7 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write queries that represent all, as a file of query groups; return their number (at most 30).
+    """Write queries that represent all, as a file of query groups; return their number, at most 30.
 
     targets: one collection with runs, as `audits` takes them.
     out: the file to write.

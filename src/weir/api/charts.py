@@ -101,7 +101,7 @@ def _base64(chart: Chart, dark: bool) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """Charts one below the other, shown by a notebook and written by `save`."""
+    """Charts one below the other, which a notebook shows and `save` writes to files."""
 
     charts: tuple[Chart, ...]
 
@@ -114,14 +114,14 @@ class Figure:
 
     @checked
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, and return the paths.
+        """Write each chart as .svg, .png or .pdf, by the suffix, and return the paths.
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A
-        chart taller than a sheet of paper becomes several files. Raises UnknownName for another ending or
-        width, MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file
-        cannot be written.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A chart
+        taller than a sheet of paper becomes several files. Raises UnknownName for another suffix or width,
+        MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file cannot be
+        written.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -141,8 +141,9 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels. Raises UnknownName for a width other than "page" and "column", and
-    for an ending other than svg, png and pdf."""
+    """Return the width of a figure in pixels; raises UnknownName for a width other than "page" and "column", and
+    for a suffix in `endings` other than svg, png and pdf.
+    """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
     for ending in endings:
@@ -152,9 +153,9 @@ def figure_px(width: str, endings: Iterable[str]) -> int:
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart as .svg or .pdf, by the ending of the path, else as PNG.
+    """Write a chart as .svg or .pdf, by the suffix of the path, else as PNG.
 
-    width: "page" or "column", as `figure_px` has checked.
+    width: "page" or "column".
 
     Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError if the file cannot be written.
     """
@@ -189,7 +190,7 @@ def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
 def system_numbers(
     names: Iterable[str], baseline: str = "", labels: Mapping[str, str] | None = None
 ) -> SystemNumbers:
-    """Return the distinct systems with numbers for colours, and short names.
+    """Return the distinct systems with their numbers, which decide colours, and short names.
 
     labels: {system: chosen name}.
     """
@@ -258,7 +259,9 @@ PLOT_SCORES.register(_score_figure)
 
 @_charts_of("compare")
 def comparison_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """Return for each measure charts of the means, and of differences to the baseline or of all pairs."""
+    """Return, for each measure, charts of means, and of differences to the baseline or, without one, of all
+    pairs.
+    """
     baseline = comparisons[0].baseline or ""
     numbers = system_numbers((s.system for c in comparisons for s in c.standings), baseline)
     charts: list[Chart] = []
@@ -279,11 +282,12 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of mean scores with intervals, best first, with a tick for the mean on each dataset.
+    """Return a chart of mean scores with intervals, best first; across datasets, ticks show the mean on each.
 
-    whole, parts: the comparison over all datasets, and on each.
+    whole: the comparison to draw.
+    parts: the comparisons on each dataset.
 
-    With a baseline, marks of systems that are better or worse are filled.
+    With a baseline, only marks of systems that are better or worse are filled.
     """
 
     def filled(name: str) -> bool:
@@ -307,13 +311,12 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """Return a chart of each system's difference from the baseline on each dataset, filled if better or
-    worse.
+    """Return a chart of each system's difference from the baseline on each dataset, filled if better or worse.
 
     numbers: the systems' colours and short names.
     together: the same comparisons with simultaneous intervals.
 
-    Of more than MANY_SYSTEMS systems on several datasets, only systems that are better or worse somewhere are
+    Of MANY_SYSTEMS systems or more on several datasets, only systems that are better or worse somewhere are
     shown.
     """
 
@@ -366,9 +369,9 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of queries on which two systems differ, with the mark of the better system.
+    """Return charts of the queries on which two systems differ, with the mark of the better system.
 
-    More than MANY_QUERIES are cut to the largest differences.
+    Of more than MANY_QUERIES, only the largest differences are drawn.
     """
     drawn = []
     for one in differences:
@@ -456,10 +459,10 @@ def front(
 ) -> tuple[tuple[int, bool], ...]:
     """Return the Pareto front of points with small x and good y, left to right.
 
-    separable: function of two point numbers that tells if the points differ with certainty.
-    way: 1 if more y is better, -1 if less is; 0 gives no front.
-
     Each entry is (number of the point, True if it is separable from the entry before).
+
+    separable: returns True if the points with these two numbers differ with certainty.
+    way: 1 if more y is better, -1 if less is; 0 gives no front.
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
@@ -470,7 +473,7 @@ def front(
 
 @_charts_of("card")
 def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
-    """Return a chart of mean words per query and per document for each collection; () if none are known."""
+    """Return a chart of mean words per query and per document of each collection; () if none are known."""
     known = [card for card in cards if card.words_per_query > 0 and card.words_per_document > 0]
     values = tuple((card.words_per_query, card.words_per_document) for card in known)
     names, systems = tuple(card.name for card in known), (None,) * len(known)
@@ -491,7 +494,7 @@ def length_charts(cards: Sequence[CollectionCard]) -> tuple[Chart, ...]:
 
 @_charts_of("factors")
 def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
-    """Return a chart for each study with effects: each level's effect with a simultaneous interval."""
+    """Return a chart for each study that has effects: each effect of a level with a simultaneous interval."""
     return tuple(
         Intervals(
             f"Effects on {one.measure}, {one.dataset}",
@@ -517,7 +520,7 @@ def factor_charts(studies: Sequence[FactorStudy]) -> tuple[Chart, ...]:
 
 @_charts_of("agree")
 def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
-    """Return a chart of the statistics of agreement between two raters, with intervals."""
+    """Return a chart of the statistics of agreement, with intervals, for each two raters."""
     return tuple(
         Intervals(
             f"Agreement of {one.first} and {one.second}",
@@ -532,7 +535,7 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
     """Return a heat map of means, datasets x systems, with the verdicts against the baseline.
 
-    comparisons: one or more, of one measure. A measure without a direction has no verdicts.
+    comparisons: one or more, of one measure. A measure without a better direction has no verdicts.
     numbers: labels of the systems, and the baseline.
     """
     means, verdicts, changes = [], [], []
@@ -549,5 +552,7 @@ def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> He
 
 
 def by_system(drawn: HeatMap, numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map with systems as columns, turned to rows if there are more than MANY_SYSTEMS."""
+    """Return a heat map of datasets x systems unchanged; turned, with systems as rows, if there are more than
+    MANY_SYSTEMS.
+    """
     return drawn.turned if len(numbers.names) > MANY_SYSTEMS else drawn

@@ -123,7 +123,7 @@ def _scores_of_any(
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
-    """Return judgments with a model's labels added, if these agree well enough with people's.
+    """Return judgments to which a model's labels are added if these agree well enough with people's.
 
     least: the agreement needed, such as "binary kappa 0.4".
 
@@ -166,8 +166,7 @@ def _joined(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs
-    intents.
+    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs intents.
 
     Raises BadValue for another form, FormatError for a bad file.
     """

@@ -1,4 +1,4 @@
-"""Read rankings as users give them: run files, results folders, values."""
+"""Read rankings in all forms that the API takes: run files, results folders, values."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return run files: each given file, and all run files of each given results folder.
+    """Return the paths of run files: each file itself, and all run files of each results folder.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections or not of
-    `collection`.
+    Raises FormatError for a folder without results, BadValue for runs of several collections, and for runs that
+    are not of `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, given):
@@ -67,10 +67,9 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the run file at a path, which may be a folder with one result.
+    """Return the path of a run file, which may be passed as a folder with one result.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, or of another
-    collection.
+    Raises FormatError for a folder without results, BadValue for a folder with several, or of another collection.
     """
     paths = run_paths([given], collection)
     if len(paths) > 1:
@@ -87,10 +86,9 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking unchanged, or for a path its run file.
+    """Return the path of the run file for a path, any other ranking unchanged.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for several
-    rankings.
+    Raises FormatError for a folder without results, BadValue for a folder with several, and for several rankings.
     """
     if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
         raise BadValue(
@@ -105,7 +103,7 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings unchanged, or for paths their run files.
+    """Return two rankings as `one_ranking` returns each.
 
     Raises FormatError for a folder without results, BadValue for a folder with several, and for runs of two
     collections.
@@ -116,12 +114,12 @@ def two_rankings(first: object, second: object, collection: Collection = None) -
 
 
 def unnamed(count: int) -> list[str]:
-    """Return names for unnamed rankings: "first" and "second" for two, else "system 1" and so on."""
+    """Return names for rankings without names: "first" and "second" for two, else "system 1" and so on."""
     return ["first", "second"] if count == 2 else [f"system {n}" for n in range(1, count + 1)]
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return the two rankings passed to a function, as two arguments or as one {name: ranking} and None.
+    """Return the two rankings passed to a function, as two arguments or as {name: ranking} and None.
 
     function: its name, for messages.
 
@@ -143,7 +141,7 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, with each path replaced by its run files.
+    """Return the rankings as a list, each path replaced by the paths of its run files.
 
     Raises FormatError for a folder without results, BadValue for runs of several collections.
     """

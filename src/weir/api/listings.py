@@ -310,8 +310,9 @@ CACHES = (
 
 
 def installation() -> Listing:
-    """Return one record of this installation: packages, engines, settings, memory bounds and caches; loads
-    no model."""
+    """Return one record of this installation: packages, engines, settings, memory bounds and caches; no model is
+    loaded.
+    """
 
     budget = memory_budget()
     targets: str | list[str] = "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
@@ -380,7 +381,8 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return the seconds per kind, and the folder of the code.
+    """Compile kernels ahead of the first run; return a record with seconds for each kind, and the folder of the
+    code.
 
     kinds: such as "sparse search"; by default all.
     watch: receives a line of text when each kind is compiled.

@@ -23,11 +23,11 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """A progress display on standard error, called with (stage, done, total); a `with` block clears it at its
+    """A progress display on standard error, called with (stage, done, total); its `with` block clears it at the
     end.
 
-    A line in a terminal or a bar in a notebook is redrawn; elsewhere a line is printed when a stage begins
-    and every thirty seconds after.
+    A line in a terminal or a bar in a notebook is redrawn; elsewhere a line is printed when a stage begins and
+    every thirty seconds after.
     """
 
     def __init__(self, quiet: bool = False, after: float = 0.0) -> None:
@@ -45,8 +45,9 @@ class Progress:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show that `done` of `total` of a stage is done; a total of 0 or None prints the stage on its own
-        line."""
+        """Show that `done` of `total` of a stage is done; a total of 0 or None prints the stage's text on a line
+        of its own.
+        """
         if not total:
             self.close()
             _put(printable(stage) + "\n")

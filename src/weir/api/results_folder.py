@@ -103,8 +103,7 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a mean score for every dataset, system and measure of a results folder, groups after their
-    members.
+    """Return a mean score for every dataset, system and measure of a results folder; groups follow their members.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
@@ -189,7 +188,7 @@ def shown_rows(
 
     measures: only these, in this order; by default all.
     more: notes to put last.
-    titles: names to show for systems.
+    titles: {system: name to show}.
 
     Raises BadValue if all scores are outdated.
     """
@@ -233,7 +232,7 @@ def run_grid(
     fetch: bool = False,
     labels: Sequence[str] | Mapping[str, str] = (),
 ) -> ShownRows:
-    """Run an experiment into a results folder, and return its results with their means and notes.
+    """Run an experiment into a results folder; return (its results, their means with notes).
 
     grid: the experiment.
     progress: receives (stage, done, total).
@@ -310,7 +309,7 @@ def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> It
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the records of the stages (index, rankings, scores) that made each result of a folder.
+    """Return the records of the stages (index, rankings, scores) that gave each result of a folder.
 
     datasets, systems: only these, by default all.
 
@@ -431,11 +430,12 @@ def reproduce(
 def reproduction_page(
     folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
 ) -> None:
-    """Write a page on how well a results folder reproduces published scores, with two commands for each
-    result.
+    """Write a page on how well a results folder reproduces published scores, with two commands for each result.
 
     checks: result of `reproduce`, called with the same `model`.
     page: HTML if its name ends in .html, else Markdown.
+
+    Raises StoreError if the page cannot be written.
     """
     tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
     form = "html" if page.suffix == ".html" else "markdown"
@@ -502,9 +502,10 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return scores of run files as BIRCO's own program prints them, beside Weir's.
+    """Return the scores of run files as BIRCO's own program prints them, beside Weir's; files that cannot be
+    scored are left out with a note.
 
-    Raises FormatError and other errors of reading if no file is left.
+    Raises FormatError and other errors of reading if no file remains.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)
@@ -522,7 +523,7 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """Return scores of a folder's results as BIRCO's own program prints them, beside Weir's.
+    """Return the scores of a folder's results as BIRCO's own program prints them, beside Weir's.
 
     datasets, systems: only these, by default all.
     collection: present paths of collections, by name.
@@ -577,8 +578,7 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the steps (indexes, rankings) that `benchmark` would compute on each collection, shared steps
-    once.
+    """Return the steps (indexes, rankings) that `benchmark` would compute on each collection, shared steps once.
 
     Raises UnknownName or BadValue for an invalid system.
     """
@@ -606,8 +606,9 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True if a file has only judgments, False for a collection (also a zip, TOML file or golden
-    set)."""
+    """Return True if a file contains only judgments, False for a collection (also a zip, TOML file or golden set)
+    and a missing file.
+    """
     path = path_of(name)
     if (
         catalogue_name(name)
@@ -626,6 +627,6 @@ def is_judgments(name: str) -> bool:
 
 
 def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
-    """Return the counts of a judgments file; raises FormatError for a file of another kind."""
+    """Return counts of the judgments in a file; raises FormatError for a file of another kind."""
     path = path_of(name)
     return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

@@ -49,7 +49,7 @@ class FileScores:
     """What a run is called where it is shown, by name."""
 
     def rows(self, by: object = None) -> ResultSet[Row]:
-        """Return a mean for each run and measure, with `by` for each group of queries.
+        """Return a mean for each run and measure or, with `by`, for each group of queries.
 
         Raises BadValue if no query has a group, FormatError or UnknownName for groups that cannot be read.
         """
@@ -64,8 +64,8 @@ class FileScores:
         return ResultSet(ROWS, tuple(rows), (*notes, *self.notes), self.left_out)
 
     def within(self, by: object) -> ResultSet[WithinGroups]:
-        """Return mean, worst, best and spread of each measure within groups of queries, averaged, for each
-        run.
+        """Return mean, worst, best and spread of each measure within groups of queries, averaged over the groups,
+        for each run.
 
         Raises BadValue if no query has a group.
         """
@@ -77,7 +77,8 @@ class FileScores:
         return ResultSet(WITHIN_GROUPS, tuple(several), (*self.label_notes, *self.notes), self.left_out)
 
     def abstentions(self, confidence: str) -> Iterator[ResultSet[Abstention]]:
-        """Yield for each run the means of each measure as the least confident queries are left out.
+        """Yield, for each run, the means of each measure as ever more of the least confident queries are left
+        out.
 
         confidence: "max", "std" or "diff1", as for `weir.stats.threshold.abstention`.
 
@@ -90,7 +91,7 @@ class FileScores:
             yield ResultSet(ABSTENTIONS, tuple(abstention(run, scores, confidence)))
 
     def by_query(self, form: str | None) -> list[tuple[tuple[str, ...], Scores]]:
-        """Return [(names for a run, its scores by query)], p-MRR last.
+        """Return (names, scores by query) of each run, p-MRR last.
 
         form: "csv" names dataset and run; any other the run, if there are several.
         """
@@ -102,7 +103,7 @@ class FileScores:
 
     @property
     def label_notes(self) -> tuple[Note, ...]:
-        """Notes on the use of a model's labels."""
+        """Return notes on the use of a model's labels."""
         uses = (scores.labels for scores in self.scores.values())
         return tuple(dict.fromkeys(Note(f"labels: {use.sentence}") for use in uses if use is not None))
 
@@ -123,7 +124,7 @@ def score_files(
     signs: str | None = None,
     titles: Sequence[str] = (),
 ) -> FileScores:
-    """Return the scores of run files or results folders by the same judgments.
+    """Score run files, or the run files in results folders, by the same judgments.
 
     signs: endings of the identifiers of a query under two instructions, such as -og:-changed, for p-MRR.
     titles: names to show for runs, such as "tuned=bm25".

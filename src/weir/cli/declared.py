@@ -1,5 +1,6 @@
-"""Read the settings that a function or dataclass declares from its source, without the slow import of its
-module."""
+"""Read the parameters of a function or the fields of a dataclass from source, without the slow import of its
+module.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Setting:
 def settings_of(path: str) -> dict[str, Setting]:
     """Return {name: Setting} for the documented parameters of a function, or the fields of a dataclass.
 
-    path: the full name, such as "weir.api.comparisons.power"; its module is not imported.
+    path: full name, such as "weir.api.comparisons.power"; its module is not imported.
     """
     module, _, name = path.rpartition(".")
     start = (

@@ -53,7 +53,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Turn OSErrors within the block into a StoreError that names `path`."""
+    """Raise a StoreError that names `path` in place of each OSError raised within the block."""
     try:
         yield
     except OSError as error:

@@ -147,7 +147,7 @@ def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
 
 @contextmanager
 def table_errors(path: Path) -> Iterator[None]:
-    """Turn errors that pyarrow raises within the block for a damaged file into FormatError."""
+    """Raise FormatError in place of errors that pyarrow raises within the block for a damaged file."""
     arrow = require("pyarrow", "run")
     try:
         yield
