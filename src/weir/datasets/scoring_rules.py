@@ -1,4 +1,4 @@
-"""Decide how runs on a collection are scored: conventions, and which documents its queries may have."""
+"""Decide how runs on a collection are scored: conventions, and the documents that its queries may have."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """Settings that decide a run's score, apart from judgments and measure."""
+    """Settings that decide a run's score besides judgments and measure."""
 
     conventions: Conventions = DEFAULT
-    """Self-matches are dropped if the collection says so."""
+    """Include dropping self-matches if the collection says so."""
     dataset: Dataset | None = None
     """None without a collection."""
 
@@ -43,7 +43,7 @@ class ScoringRules:
     def of(
         collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
     ) -> ScoringRules:
-        """Return the scoring rules of a collection, or without one only the conventions.
+        """Return the scoring rules of a collection; without one, only the conventions.
 
         Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
         FormatError or DownloadError for a collection that cannot be loaded.
@@ -79,7 +79,7 @@ class ScoringRules:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on conventions that differ from the default."""
+        """Notes on conventions that differ from the defaults."""
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
@@ -98,7 +98,7 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def refuse_strangers(self, qrels: Qrels) -> None:
-        """Raise BadValue if not one judged query, or not one judged document, is in the collection."""
+        """Raise BadValue if no judged query, or no judged document, is in the collection."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -119,15 +119,14 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run as scored, without documents that a query may not have and without dropped
+        """Return the run to score: without documents that a query may not have, and without dropped
         self-matches."""
         if self.queries is not None:
             run = permitted(run.by_identifier(self.queries), self.queries)
         return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Return a run file joined with judgments, by the given conventions and the collection's
-        restrictions.
+        """Return a run file joined with judgments, by these conventions and the collection's restrictions.
 
         Raises FormatError for a malformed file.
         """
