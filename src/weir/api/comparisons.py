@@ -835,7 +835,7 @@ def cases_to_gate(
 
     given: the first three arguments of `gate`.
 
-    Other parameters and errors as for `gate`.
+    Other parameters as for `gate`; raises its errors.
     """
     first, second, third = given
     requested = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()

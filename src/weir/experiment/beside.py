@@ -1,4 +1,4 @@
-"""Set published scores beside a results folder's, on the same collections, splits and measures."""
+"""Set published scores beside a results folder's."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ class BesideScore:
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
-    """Return one's own means for each collection and measure, each followed by the matching published scores,
-    best first.
+    """Return one's own means for each collection and measure, each followed by matching published scores, best
+    first.
 
-    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of MTEB's
-        results, as a text with a "/" or the suffix .json.
+    name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
 
-    Raises UnknownName if no published model has all these words, BadValue if none of them has a score on these
-    collections and measures, and the errors of `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue without matching scores, and as `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())

@@ -86,39 +86,38 @@ class Efficiency:
 
     @property
     def machine(self) -> str:
-        """Return the processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
+        """Return processor and cores, such as "Xeon, 8 cores"; times of others do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
     def documents_per_second(self) -> float | None:
-        """Return the documents encoded and indexed in a second; None if not timed, or encoded earlier."""
+        """Return documents encoded and indexed a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
     def bytes_per_million(self) -> float | None:
-        """Return the bytes of the index for each million documents; None if unknown."""
+        """Return the index's bytes for a million documents; None if unknown."""
         each = _ratio(self.index_bytes, self.documents)
         return None if each is None else 1e6 * each
 
     @property
     def queries_per_second(self) -> float | None:
-        """Return the queries answered in a second if all are searched together; None if not timed."""
+        """Return queries answered a second, searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Return the milliseconds for a query if all are searched together; None if not timed."""
+        """Return milliseconds a query, searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
 
 def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
-    """Return cost and quality of every system on every collection of a results folder.
+    """Return cost and quality of all systems on all collections of a results folder, by current judgments.
 
-    measure: by default nDCG@10, else the first that was scored.
+    measure: by default nDCG@10, else the first.
 
-    Scores by outdated judgments are left out. Raises FormatError if the folder holds no finished result,
-    UnknownName for a measure that it lacks.
+    Raises FormatError without a result, UnknownName for an unscored measure.
     """
     cells, _ = current_cells(by_split(finished_cells(root)))
     available = scored_measures(cells)
@@ -149,9 +148,7 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if times of single queries compare these systems: two have one, or as many as have a time of
-    all queries together.
-    """
+    """Return True if times of single queries compare systems: two have them, or as many as times of all together."""
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )
@@ -316,7 +313,7 @@ def _efficiency_record(one: Efficiency) -> dict[str, object]:
 
 
 def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
-    """Return one table: a row for each system and collection, with quality, its interval, and costs."""
+    """Return a table of quality, its interval, and costs."""
 
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
@@ -367,7 +364,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on sizes for a million documents extrapolated from fewer than 100,000; "" without any."""
+    """Return a sentence on index sizes extrapolated from few documents; "" without."""
     few = [
         one.documents
         for one in results
@@ -387,7 +384,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on which queries the percentiles of times are of."""
+    """Return a sentence on the queries of percentiles."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (
@@ -401,9 +398,7 @@ def _counts_timed(results: Sequence[Efficiency]) -> list[int]:
 
 
 def efficiency_notes(results: Sequence[Efficiency]) -> list[Note]:
-    """Return notes on the figures: how they were measured, hardware, and reasons why a time is partial or
-    missing.
-    """
+    """Return notes on the figures: measuring, hardware, and reasons for partial times."""
     lines = [
         *(
             [

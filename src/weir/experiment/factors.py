@@ -1,4 +1,4 @@
-"""Find the settings in which names of systems differ, and study their effects."""
+"""Find the settings in which systems' names differ, and study their effects."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (complete design of the factors in which systems' names differ, a sentence on each system or level
+    """Return (complete design of as many factors as possible in which systems' names differ, sentences on what is
     left out).
 
-    As many factors as possible are kept. Raises BadValue if none remains, or two systems have the same levels.
+    Raises BadValue if no factor remains, or two systems have the same levels.
     """
     # Omitted settings have their default. Systems of an unusual number of parts are left out, unless they
     # only lack the
@@ -115,7 +115,7 @@ def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, 
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names as a tuple, () for none; raises UnknownName for a name that is no factor."""
+    """Return the names as a tuple; raises UnknownName for no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -295,9 +295,7 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return names of factors from a comma-separated text or several names; () for True, False and "", which mean
-    all.
-    """
+    """Return factors' names from comma-separated text or several; () for True, False and "", meaning all."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -305,7 +303,7 @@ def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
 
 
 def refuse_beside_factors(baseline: str | None, by: object) -> None:
-    """Raise BadValue if a study of factors is combined with a baseline or groups of queries."""
+    """Raise BadValue for a study of factors with a baseline or groups of queries."""
     if baseline is not None:
         raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
     if by is not None:
@@ -315,8 +313,8 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
 
 
 def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]]:
-    """Return {dataset: pairs of systems whose differing setting cannot change the result}: they have equal keys,
-    or send equal prompts and return equal rankings.
+    """Return {dataset: pairs of systems whose differing setting has no effect}: equal keys, or equal prompts and
+    rankings.
     """
     pairs: dict[str, list[tuple[str, str]]] = {}
     alike: dict[tuple[object, ...], list[ResultCell]] = {}
@@ -334,7 +332,7 @@ def twin_systems(cells: Sequence[ResultCell]) -> dict[str, list[tuple[str, str]]
 
 
 def twin_notes(twins: Twins, titles: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each pair of `twin_systems`.
+    """Return a sentence for each of `twin_systems`.
 
     titles: {system: name to show}.
     """
@@ -374,13 +372,11 @@ def study_cells(
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset of results, then across datasets if there are
-    several.
+    """Return a study of factors for each measure and dataset, and across datasets.
 
     factors: names, by default all.
 
-    Raises BadValue if the names of systems form no grid, or for levels with the same results, UnknownName for a
-    factor or measure.
+    Raises BadValue if systems form no grid, or levels have the same results, UnknownName for a factor or measure.
     """
     return study_factors(
         {(c.dataset, c.label or c.system): c.values() for c in cells},
@@ -398,13 +394,12 @@ def study_factors(
     method: ComparisonMethod | None = None,
     twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """Return a study of factors for each measure and dataset, then across datasets, of the systems that all
-    datasets have.
+    """Return a study of factors for each measure and dataset, and across datasets, of systems that all have.
 
     scores: {(dataset, system): scores}.
     twins: see `twin_systems`.
 
-    A complete group, such as cqadupstack, counts as one collection. Raises as `study_cells`.
+    A complete group counts as one collection. Raises as `study_cells`.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     all_studies = []

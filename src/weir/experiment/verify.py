@@ -1,6 +1,6 @@
-"""Verify a results folder: hash files, recompute means from values, score rankings again.
+"""Verify a results folder: hash files, recompute means, score rankings again.
 
-The folder may come from elsewhere: nothing is written, and the network is not used by default.
+The folder may be foreign: nothing is written, no network used by default.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of verifying the files of an index, rankings or a result."""
+    """The outcome of verifying a stage or result."""
 
     folder: str
     kind: str
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def sound(self) -> bool:
-        """Return True if everything that was checked agrees with its record."""
+        """Return True if everything checked agrees with its record."""
         return not self.problems
 
     @property
@@ -84,12 +84,12 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """Return "sound", or the mismatches and the parts that could not be checked, joined by semicolons."""
+        """Return "sound", or mismatches and unchecked parts."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
     @property
     def confirmed(self) -> bool:
-        """Return True if everything could be checked and agrees with its record."""
+        """Return True if everything was checked and agrees."""
         return self.sound and self.fully_checked
 
 
@@ -127,13 +127,12 @@ def verified(
     fetch: bool = False,
     places: Mapping[str, str | Path] | None = None,
 ) -> list[Verdict]:
-    """Verify everything in a results folder: checksums, means, scores, names and data; return a verdict for each
-    stage.
+    """Verify a results folder's checksums, means, scores, names and data; return a verdict for each stage.
 
-    fetch: allow downloads of collections; otherwise nothing is written.
-    places: {dataset: path of its collection}, by default the recorded place, else the catalogue.
+    fetch: allow downloads; otherwise nothing is written.
+    places: {dataset: path}, by default the recorded place, else the catalogue.
 
-    Raises FormatError for a folder without results.
+    Raises FormatError without results.
     """
     root = Path(root)
     folders = sorted(

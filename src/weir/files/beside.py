@@ -16,10 +16,10 @@ BESIDE: Registry[Callable[[Path, Qrels], Beside]] = Registry("file beside judgme
 
 
 def with_beside(qrels: Qrels, path: Path) -> Qrels:
-    """Return judgments with the rules read from document-rules.tsv in the folder of their file, or in its parent
-    if that folder is called `qrels`; unchanged without a file of rules.
+    """Return judgments with the rules of a document-rules.tsv in their file's folder, or the parent of a folder
+    `qrels`; unchanged without one.
 
-    Raises FormatError for an invalid one, and if both folders have one.
+    Raises FormatError for an invalid file, and for two.
     """
     folders = [path.parent, *([path.parent.parent] if path.parent.name == "qrels" else [])]
     found = [folder / RULES_FILE for folder in folders if (folder / RULES_FILE).is_file()]

@@ -64,10 +64,10 @@ _LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
-    """Unpack a zip archive atomically into the folder `to`; if its files share one top folder, that becomes `to`.
+    """Unpack a zip atomically into the folder `to`, without a single top folder.
 
-    Raises FormatError for a damaged zip, unsafe or repeated members, more than 10,000 members or 200 times the
-    archive's size; StoreError if too little disk space is free.
+    Raises FormatError for a damaged zip, unsafe or repeated members, over 10,000 members or 200 times its size;
+    StoreError for a full disk.
     """
     try:
         with zipfile.ZipFile(archive) as source:
@@ -131,7 +131,7 @@ _REASON = 300  # characters of the fault of an address
 
 @dataclass(frozen=True)
 class Address:
-    """The URL of a file to download, with the access token for its server."""
+    """The URL of a file to download, with an access token for its server."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -221,16 +221,13 @@ def download(
     progress: Progress | None = None,
     patience: Patience | None = None,
 ) -> None:
-    """Fetch a file into `to` from the first address that provides it; an existing file with the right checksum is
-    kept.
+    """Fetch a file from the first address that provides it; an existing file with the right checksum is kept.
 
-    checksum: expected hash, in a form of `checksum_of`; a file with another one is removed. None keeps any
-        existing file.
-    size: expected bytes; None for at most `Patience.most`. An address that sends more counts as failed.
-    patience: limits of time and size, and when to try again.
+    checksum: in a form of `checksum_of`; a file with another is removed. None keeps any file.
+    size: expected bytes; None for at most `Patience.most`. An address that sends more fails.
 
-    Received bytes stay in `<to>.part`, from which the next call resumes. Raises DownloadError with the reason for
-    each address, StoreError if too little disk space is free.
+    An interrupted download resumes from `<to>.part`. Raises DownloadError with a reason for each address,
+    StoreError for a full disk.
     """
     job = _Job(to, checksum, known_size(size), progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -254,13 +251,13 @@ def download(
 
 
 def known_size(described: object) -> int | None:
-    """Return a length in bytes as a server declares it; None unless it is a positive integer below 2**53."""
+    """Return a length in bytes that a server declares; None unless an integer in 1..2**53-1."""
     return described if type(described) is int and 0 < described < 1 << 53 else None
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """Return a file's hash in the form of `like`: "md5:...", "sha256:..." or "git:..." (the SHA-1 of a git blob);
-    raises BadValue for another form.
+    """Return a file's hash in the form of `like`: "md5:...", "sha256:..." or "git:..." (a blob's SHA-1); raises
+    BadValue for another.
     """
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256", "git"):
@@ -439,12 +436,11 @@ class HubRevision:
 
 
 def hub_revision(repository: str, revision: str = "main") -> HubRevision:
-    """Ask the Hugging Face hub for the commit and files of a data set.
+    """Ask the Hugging Face hub for the commit and files of a data set, such as "mteb/nfcorpus".
 
-    repository: as in "mteb/nfcorpus". revision: a branch, tag or commit.
+    revision: a branch, tag or commit.
 
-    Raises DownloadError if the hub may not be asked (HF_HUB_OFFLINE), does not answer, or does not know or open
-    the data set.
+    Raises DownloadError if offline, unknown, inaccessible or unreadable.
     """
     shown = f"hf:{repository}" + (f"@{revision}" if revision != "main" else "")
     if hub_offline():
@@ -478,7 +474,7 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
 
 
 def hub_address(repository: str, commit: str, path: str) -> Address:
-    """Return the download address of a file at a commit of a Hugging Face data set, with the token in HF_TOKEN."""
+    """Return the download address of a file of a Hugging Face data set, with the token HF_TOKEN."""
     return _authorised(f"{hub_endpoint()}/datasets/{quote(repository)}/resolve/{commit}/{quote(path)}")
 
 

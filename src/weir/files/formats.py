@@ -142,22 +142,21 @@ NUGGETS = ("nuggets", "nugget_bank")
 
 
 def named_format(path: Path) -> Format | None:
-    """Return the format that a file's suffix names; None for an unknown suffix."""
+    """Return the format that a file's suffix names; None if unknown."""
     return BY_SUFFIX.get(PurePath(unpacked_name(path).lower()).suffix)
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first 64 KiB of a file, decompressed; b"" for a pipe, which can be read only once."""
+    """Return the first 64 KiB of a file, decompressed; b"" for a pipe."""
     return b"" if is_pipe(path) and not is_stream(path) else read_bytes(path, _HEAD_BYTES)
 
 
 def format_of(path: Path, kind: Kind, head: bytes | None = None) -> Format:
-    """Return the format of an existing file, by its suffix, else by its first bytes; unrecognised text counts as
-    TREC's.
+    """Return the format of a file, by its suffix, else its first bytes; other text is TREC's.
 
-    head: the first bytes, if already read.
+    head: its first bytes, if known.
 
-    Raises FormatError if the file is unreadable, a pipe without a known suffix, or of a format that is not read.
+    Raises FormatError for an unreadable file, and formats that are not read.
     """
     head = head_of(path) if head is None else head
     return replace(_recognised(path, kind, head), head=head)
@@ -208,9 +207,7 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is a JSON object with nuggets, as in a nugget bank; False if it cannot
-    be read.
-    """
+    """Return True if a file's first line is JSON with nuggets; False if it cannot be read."""
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -242,13 +239,12 @@ class TableHead:
 
 
 def table_head(path: Path, tabs: bool = False, head: bytes = b"") -> TableHead:
-    """Return the header line of a text table, split at its separator.
+    """Return the header of a text table, split into cells.
 
-    tabs: split at tabs; otherwise the separator is found in the line, or declared by a line such as `sep=;`
-        before it.
-    head: the file's first bytes, if already read.
+    tabs: split at tabs; otherwise the header, or a line `sep=;` before it, decides.
+    head: the file's first bytes, if known.
 
-    Raises FormatError if lines end in carriage returns without line feeds.
+    Raises FormatError for line ends without line feeds.
     """
     line, _, rest = (head or read_bytes(path, _HEAD_BYTES)).decode("utf-8", "replace").partition("\n")
     named = "" if tabs else named_separator(line)
@@ -268,13 +264,13 @@ def _carriage_return(path: object, line: int) -> FormatError:
 
 
 def named_separator(line: str) -> str:
-    """Return the separator that a file's first line declares for Excel, as in `sep=;`; "" if it declares none."""
+    """Return the separator that a first line such as `sep=;` declares for Excel; "" for none."""
     named = _NAMED_SEPARATOR.fullmatch(line.removeprefix("\ufeff").rstrip("\r"))
     return named[1] if named else ""
 
 
 def csv_separator(line: str) -> str:
-    """Return the separator of a CSV file with this first line: a comma, semicolon or tab."""
+    """Return the separator of a CSV with this first line: comma, semicolon or tab."""
     # A semicolon if it separates usual names or there is no comma, a tab if there is neither, else a comma.
     if "\t" in line and "," not in line and SEMICOLON not in line:
         return "\t"
@@ -288,7 +284,7 @@ def _head(path: Path, form: Format) -> TableHead | None:
 
 
 def cells_of(line: str, separator: str) -> list[str]:
-    """Return the cells of a line of CSV; a line with invalid quoting is split at every separator."""
+    """Return the cells of a CSV line; with invalid quoting, split at every separator."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
@@ -296,10 +292,9 @@ def cells_of(line: str, separator: str) -> list[str]:
 
 
 def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
-    """Return True for a .tsv or .csv file whose first columns are named as in a judging sheet, which people fill
-    in.
+    """Return True for a .tsv or .csv file with the columns of a judging sheet.
 
-    head: the file's first bytes, if already read.
+    head: its first bytes, if known.
     """
     if path.suffix not in (".tsv", ".csv") or not path.is_file():
         return False
@@ -307,7 +302,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file; [] for a format without named columns."""
+    """Return the column names of a file; [] for a format without."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -317,11 +312,7 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Return "run" or "qrels", by column names, the number of columns in TREC's format, or fractions in JSON (a
-    run).
-
-    Raises FormatError if neither is certain, as for whole numbers that may be scores or grades.
-    """
+    """Return "run" or "qrels", by columns or, in JSON, fractions (a run); raises FormatError if uncertain."""
     form = format_of(path, "run")
     if form.name == "trec":
         form = format_of(path, "qrels")  # a header may name a grade
@@ -380,10 +371,9 @@ _COUNTED_DOCUMENTS = 3
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
-    """Return the rows of a run or of judgments in a file, to be read in blocks; reading raises FormatError for an
-    invalid line.
+    """Return the rows of a run or judgments in a file, to be read in blocks; reading raises FormatError.
 
-    Raises FormatError at once if a table has rows of several systems or collections for a query.
+    Raises FormatError if a query has rows of several systems or collections.
     """
     parquet, head = form.name == "parquet", _head(path, form)
     if form.name != "trec" and not is_pipe(path):
@@ -491,7 +481,7 @@ def _rows_by_part(
 
 
 def say_remarks(path: object, count: int) -> None:
-    """Warn (LossWarning) that `count` lines of a file begin with # and were not read; do nothing for 0."""
+    """Warn (LossWarning) that `count` lines with # were not read; not for 0."""
     if count:
         lines = counted(count, "line that begins", "lines that begin")
         give_warning(LossWarning(f"{path}: not read: {lines} with #"))
@@ -556,9 +546,7 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
 
 
 def _rounds(names: Sequence[str]) -> int:
-    """Return how many times names count up from their first, "0" or "1", in steps of 1; 0 if they do anything
-    else.
-    """
+    """Return how often names count up from their first, "0" or "1"; 0 for other names."""
     at, rounds = 0, 0
     for name in names if names[0] in ("0", "1") else ():
         at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)
@@ -604,12 +592,12 @@ _ONLY_RANKS = "3 columns without names are imported by weir data import --as run
 
 
 def columns_of(line: str) -> list[str]:
-    """Return the columns of a line in TREC's format, split at ASCII white space."""
+    """Return the columns of a TREC line, split at ASCII white space."""
     return re.findall(f"[^{BLANKS}]+", line)
 
 
 def trec_fault(cells: Sequence[str]) -> str:
-    """Return the reason why these columns are no valid row of a TREC run; "" for a valid row."""
+    """Return the reason why these columns are no row of a TREC run; "" if they are."""
     # A row is `query Q0 document rank score tag`. With Q0 the tag may be missing, or followed by any text
     # without another
     # Q0 if it does not begin like a number; elsewhere only by a remark from `#`. The score must be a
@@ -711,7 +699,7 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (position of each row within its segment, counted from 0; number of rows in the longest segment)."""
+    """Return (position of each row in its segment, from 0; rows of the longest segment)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -740,8 +728,8 @@ def _refuse_exchanged_columns(path: Path, buf: Bytes, rows: ParsedRows) -> None:
 
 
 def second_column(values: Iterable[str]) -> str:
-    """Return a description of the second column of TREC judgments if it has several values; "" otherwise, and for
-    0 beside Q0.
+    """Return a description of the second column of TREC judgments if it varies (0 and Q0 are equal); ""
+    otherwise.
     """
     several = sorted(dict.fromkeys("0" if value in ("Q0", "q0") else value for value in values))
     shown = ", ".join(several[:4]) + ", ..." * (len(several) > 4)
@@ -749,15 +737,13 @@ def second_column(values: Iterable[str]) -> str:
 
 
 def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
-    """Raise FormatError if the columns of documents and grades seem to be exchanged, judging by the values of all
-    rows.
-    """
+    """Raise FormatError if the columns of documents and grades seem exchanged, by all rows."""
     if found := grades_as_documents(docs, grades.tolist()):
         raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 
 
 def bad_grade(where: str, text: str) -> FormatError:
-    """Return the FormatError for a text that is no grade, a number within ±16384."""
+    """Return the FormatError for a grade that is no number within ±16384."""
     expected = f"a number within ±{LARGEST}"
     if not math.isnan(parse_slowly(text.encode("utf-8", "surrogatepass"))):
         expected += "; scale the grades first"
@@ -879,9 +865,8 @@ def _table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]
 def number_records(
     path: Path, separator: str, columns: Collection[int], remedy: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each row below the header of a text table, [] as the cells of a blank row.
-
-    Decimal commas in `columns` become points, and errors are raised, as in `decimal_points`.
+    """Yield (line number, cells) of each row below a table's header, [] for a blank row; decimal commas as in
+    `decimal_points`.
     """
     return decimal_points(path, _table_records(path, separator), columns, separator, remedy)
 
@@ -893,14 +878,14 @@ def decimal_points(
     separator: str,
     remedy: str = "",
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of each record, with points for decimal commas in columns of numbers.
+    """Yield (line number, cells) of each record, with points for decimal commas in number columns.
 
-    columns: positions of the columns of numbers, counted from 0.
-    separator: the character between cells. Between semicolons, a point too may group thousands.
-    remedy: text for the end of each error message.
+    columns: positions of the number columns.
+    separator: between cells. With semicolons, points too may group thousands.
+    remedy: end of error messages.
 
-    Raises FormatError for a column with decimal commas and points. After the last record it is also raised for
-    numbers such as 1,234, whose mark may group thousands, if no other number of the column tells.
+    Raises FormatError for a column with commas and points and, after the last record, for numbers such as 1,234
+    that may be grouped.
     """
     marks: dict[int, str] = {}
     whole, grouped, fractions = set[int](), dict[int, tuple[int, str]](), set[int]()

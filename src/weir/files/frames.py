@@ -61,16 +61,14 @@ class _ByQuery(Protocol):
 
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
     """Return a run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns by name, or a
-    file's path.
+    path.
 
-    A ranking has any form that `Run.of` takes; ranx's Run and named tuples such as ir-measures' ScoredDoc are
-    accepted too. A frame needs columns of query, document and score under usual names (qid, docno, score ...). A
-    path may have any format (docs/formats.md).
+    A ranking has any form of `Run.of`; ranx's Run and named tuples such as ScoredDoc are accepted too. A frame
+    needs columns of query, document and score under usual names.
 
-    name: name of the run.
     ties: rule for comparing scores; by default the Run's own, else "trec".
 
-    Raises BadValue for other values and for missing or ambiguous columns, BadRanking for an invalid ranking,
+    Raises BadValue for other values and missing or ambiguous columns, BadRanking for an invalid ranking,
     FormatError for a bad file.
     """
     if isinstance(value, (str, os.PathLike)):
@@ -122,10 +120,9 @@ def qrels_from(value: object) -> Qrels:
     """Return judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns by name,
     or a path.
 
-    Judgments have any form that `Qrels.of` takes. A frame needs columns of query, document and grade under usual
-    names (relevance, label ...) and may have `origin`. A path may have any format (docs/formats.md). Raises
-    BadValue for other values, missing or ambiguous columns and grades that are not finite, FormatError for a bad
-    file.
+    Judgments have any form of `Qrels.of`. A frame needs columns of query, document and grade under usual names,
+    and may have `origin`. Raises BadValue for other values, missing or ambiguous columns and infinite grades,
+    FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -157,9 +154,8 @@ def qrels_from(value: object) -> Qrels:
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
-    """Return a run joined with judgments; a file or large frame is joined while it is read, not loaded whole.
-
-    value: a run in any form that `run_from` takes, with the same errors.
+    """Return a run, in any form of `run_from`, joined with judgments; files and large frames are joined while
+    read. Raises as `run_from`.
     """
     if isinstance(value, (str, os.PathLike)):
         return join_run_file(os.fspath(value), qrels, ties)
@@ -173,10 +169,10 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
 
 
 def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
-    """Return {query: {document: number}} of a data frame with fewer than 20,000 rows.
+    """Return {query: {document: number}} of a frame with under 20,000 rows; None for other values, ranks, origins
+    and repeated documents.
 
-    None for other values, and for frames with ranks, origins of judgments or repeated documents. Raises BadValue
-    for missing or ambiguous columns.
+    Raises BadValue for missing or ambiguous columns.
     """
     frame: Any = value
     if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:
@@ -195,7 +191,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:
-    """Return True for a dict of columns by name, False for rankings or judgments by query."""
+    """Return True for a dict of columns, False for rankings or judgments by query."""
     return frame_columns(value) is not None
 
 
@@ -228,10 +224,10 @@ def _at_hand(value: object) -> Any:  # noqa: ANN401  any library's frame
 
 
 def frame_columns(value: object) -> Columns | None:
-    """Return {column: function that returns its cells} of a data frame, a dict of columns or named tuples; None
-    for other values.
+    """Return {column: function that returns its cells} of a frame, columns or named tuples; None for other
+    values.
 
-    Raises BadValue for two columns of one name, columns without cells, and named tuples of several kinds.
+    Raises BadValue for repeated columns, columns without cells, and mixed named tuples.
     """
     frame = _at_hand(value)
     if isinstance(frame, Mapping):
@@ -336,9 +332,9 @@ _RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
-    """Raise BadValue if judgments and run are certainly exchanged or their identifiers are of different types.
+    """Raise BadValue if judgments and run are exchanged or have identifiers of other types.
 
-    Warns (RankingWarning) if they were probably exchanged. Raises BadRanking for an invalid ranking.
+    Warns (RankingWarning) if they are probably exchanged. Raises BadRanking for an invalid ranking.
     """
     # Of two {query: {document: number}}, floats as judgments with whole numbers as run are refused. A
     # RankingWarning is
@@ -378,7 +374,7 @@ def refuse_mismatched(qrels: object, run: object) -> None:
 
 
 def refuse_rankings(qrels: object) -> None:
-    """Raise BadValue if {name: ranking} is passed as judgments; a single ranking is not detected."""
+    """Raise BadValue for {name: ranking} in place of judgments; a single ranking is not detected."""
     if isinstance(qrels, Mapping) and any(
         isinstance(one, Run) or (isinstance(one, Mapping) and _holds_mappings(one)) for one in qrels.values()
     ):

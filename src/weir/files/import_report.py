@@ -16,9 +16,7 @@ _SHOWN = 12  # names in a message
 
 
 def import_losses(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for everything that an import left out, if these files, such as queries.jsonl, were
-    written by one.
-    """
+    """Yield a sentence on everything that an import left out, if it wrote these files."""
     folders = dict.fromkeys(folder for path in paths for folder in list(path.parents)[:2])
     for report in (folder / REPORT for folder in folders):
         with suppress(OSError, FormatError, ValueError, LookupError, TypeError, AttributeError):
@@ -33,8 +31,9 @@ def import_losses(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield at most one sentence: the names and numbers of cells that an import left out, from a file's record in
-    import.json.
+    """Yield a sentence on the cells that an import left out of a file, if any.
+
+    record: the file's in import.json.
     """
     if cells := record.get("left_out"):
         some = ", ".join(f"{name} ({count:,})" for name, count in list(cells.items())[:_SHOWN])
@@ -43,6 +42,6 @@ def not_imported(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def say_import_losses(path: Path) -> None:
-    """Warn (LossWarning) of everything that an import left out, if `path` is a file that an import wrote."""
+    """Warn (LossWarning) of everything that an import left out, if it wrote the file."""
     for sentence in import_losses([path]):
         give_warning(LossWarning(sentence))

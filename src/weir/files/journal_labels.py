@@ -18,9 +18,9 @@ HUMAN, ACCEPTED = "human", "human (suggested)"
 
 
 def is_journal(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file begins with the bytes of a journal, the SQLite file of people's labels.
+    """Return True if a file is a journal of people's labels, by its first bytes.
 
-    head: the first bytes, if already read.
+    head: these bytes, if known.
     """
     if head is None:
         head = first_bytes(path, 128) if path.is_file() else b""
@@ -28,11 +28,10 @@ def is_journal(path: Path, head: bytes | None = None) -> bool:
 
 
 def read_journal(path: Path) -> Qrels:
-    """Return one grade for each judged pair of query and document in a journal, with origins.
+    """Return the judgments in a journal, a grade for each pair, with origins.
 
-    If judges differ, a later decision counts, else the most frequent grade, the lowest of equally frequent ones.
-    Warns (RankingWarning) of pairs on which judges differ without a decision. Raises FormatError for a damaged
-    file, and without judgments.
+    If judges differ, a later decision counts, else the most frequent, lowest grade; warns (RankingWarning) of
+    undecided pairs. Raises FormatError for a damaged file, and without judgments.
     """
     qrels, contested = settled_judgments(path)
     if contested:
@@ -45,11 +44,7 @@ def read_journal(path: Path) -> Qrels:
 
 
 def settled_judgments(path: Path) -> tuple[Qrels, int]:
-    """Return (judgments as `read_journal`, number of pairs on which judges differ without a decision), without a
-    warning.
-
-    Raises FormatError for a damaged file, and without judgments.
-    """
+    """Return (judgments as `read_journal`, number of undecided pairs), without warning; raises FormatError as it."""
     rows = _rows(path, "SELECT query, document, grade, accepted, decided, votes < judges FROM settled")
     return _qrels(path, [row[:4] for row in rows]), sum(not row[4] and row[5] for row in rows)
 
@@ -57,7 +52,7 @@ def settled_judgments(path: Path) -> tuple[Qrels, int]:
 def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
     """Return {judge: labels} of a journal.
 
-    task: "judge" for first labels, "again" for repeated labels by the same judge, {} if there are none.
+    task: "judge" for first labels, "again" for repeated ones, {} without any.
 
     Raises FormatError for a damaged file, and without first labels.
     """
@@ -72,8 +67,7 @@ def read_judges(path: Path, task: str = "judge") -> dict[str, Qrels]:
 def read_preferences(path: Path) -> list[tuple[str, str, str, float]]:
     """Return (query, first system, second system, outcome) of each comparison of two rankings in a journal.
 
-    The outcome is 1 if the first is preferred, -1 if the second, 0 if neither. Raises FormatError for a damaged
-    file.
+    outcome: 1 if the first is preferred, -1 the second, 0 neither. Raises FormatError for damage.
     """
     sql = "SELECT query, document, other, grade FROM labels WHERE kind = 'preferred' AND task = ? ORDER BY number"
     rows = _rows(path, sql, "rankings")

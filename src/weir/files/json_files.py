@@ -74,14 +74,13 @@ class Records:
     """Line number of each row; None if they are consecutive from `first`."""
 
     def line_number(self, i: int) -> int:
-        """Return the line number, counted from 1, of object i, counted from 0."""
+        """Return the line number, from 1, of object i, from 0."""
         return self.lines[i] if self.lines is not None else self.first + i
 
 
 def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
-    """Yield blocks of about `size` bytes of complete lines of a stream, without a byte order mark.
-
-    Raises FormatError for a line longer than RECORD_BYTES.
+    """Yield a stream's complete lines in blocks of about `size` bytes, without a byte order mark; raises
+    FormatError for a line over RECORD_BYTES.
     """
     rest: list[bytes] = []  # a line whose end is not read yet
     length, lines, first = 0, 1, True
@@ -104,11 +103,11 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the f
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
-    """Return the JSON objects in a block of complete lines; blank lines are skipped.
+    """Return the JSON objects in complete lines; blank lines are skipped.
 
-    first: number of the block's first line.
+    first: number of the first line.
 
-    Raises FormatError for a line that is no JSON object, and for a repeated name in an object.
+    Raises FormatError for a line that is no object, and a repeated name in one.
     """
     loads, lines = _orjson_loads() or json.loads, block.split(b"\n")
     if not lines[-1]:
@@ -152,7 +151,7 @@ def _names_differ(text: bytes, objects: list[dict[str, Any]]) -> bool:
 
 
 def once(refuse: Callable[[str], WeirError]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return a hook for Python's JSON parser that makes dicts, and raises `refuse(name)` for a repeated name."""
+    """Return a hook for Python's JSON parser that makes dicts; it raises `refuse(name)` for a repeated name."""
 
     def unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -187,7 +186,7 @@ def _orjson_loads() -> Callable[[bytes], Any] | None:
 
 
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Yield the objects of a stream of JSON lines in blocks; raises as `parse_block`."""
+    """Yield the objects of a stream's JSON lines in blocks; raises as `parse_block`."""
     first = 1
     for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
@@ -204,14 +203,12 @@ def _json_records(path: Path) -> Iterator[Records]:
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError for a
-    line that is no object.
-    """
+    """Yield (line number, object) of each line of a JSON Lines file, blank ones skipped; raises FormatError."""
     return ((part.line_number(i), row) for part in _json_records(path) for i, row in enumerate(part.rows))
 
 
 class PlainReader:
-    """A compiled reader of JSON lines that hold only texts under `_id`, `title` and `text`; needs numba."""
+    """A compiled reader of JSON lines with only texts under `_id`, `title` and `text`; needs numba."""
 
     def __init__(self) -> None:
         self._kernel = read_plain_documents
@@ -219,9 +216,7 @@ class PlainReader:
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """Return (ids, titles, texts) of a block of complete lines; None for a block that needs the general
-        parser.
-        """
+        """Return (ids, titles, texts) of complete lines; None for a block that it cannot read."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -256,17 +251,14 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the first object of a JSON Lines file; {} for an empty file. Raises FormatError for a line that is
-    no object.
-    """
+    """Return the first object of a JSON Lines file, {} if empty; raises FormatError."""
     return next((row for _, row in json_rows(path)), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
-    """Yield the rows of a run or of judgments in a JSON Lines file, in blocks.
+    """Yield the rows of a run or judgments in JSON Lines, in chunks; the first object's names decide the columns.
 
-    The names in the first object decide which values are query, document and number. Raises FormatError for a
-    missing name, an invalid identifier, and a number that is not finite.
+    Raises FormatError for a missing name, an invalid identifier, and a number that is not finite.
     """
     names: list[str] = []
     columns: list[str] = []
@@ -352,16 +344,14 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origin of each judgment in a JSON Lines file; None if the first object has no such field."""
+    """Return the origins of the judgments in JSON Lines; None without the field in the first object."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, counted from 1, of a row, counted from 0, of a JSON Lines file, which is read
-    again.
-    """
+    """Return the line number, from 1, of a row, from 0, of JSON Lines, read again."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 
@@ -386,15 +376,15 @@ _HEAD_BYTES = 1 << 12
 
 
 def is_birco_set(value: object) -> bool:
-    """Return True if a value has the form of BIRCO's test sets: a dict of queries, documents and grades."""
+    """Return True for a test set of BIRCO: a dict of queries, documents and grades."""
     if not isinstance(value, Mapping) or set(value) != _TEST_SET:
         return False
     return all(isinstance(part, Mapping) for part in value.values())
 
 
 def kind_of_pickle(path: Path) -> Kind | None:
-    """Return "qrels" for a pickled test set of BIRCO, "run" for lists of documents by query, else None; raises
-    FormatError for a pickle that is no plain data.
+    """Return "qrels" for a pickled BIRCO test set, "run" for lists by query, else None; raises FormatError for
+    other than plain data.
     """
     value = read_pickle(path)
     if is_birco_set(value):
@@ -404,12 +394,11 @@ def kind_of_pickle(path: Path) -> Kind | None:
 
 
 def read_nested(path: Path, kind: Kind | None = None) -> dict[str, dict[str, float]]:
-    """Return {query: {document: number}} from a file of JSON or a pickle.
+    """Return {query: {document: number}} from JSON or a pickle.
 
-    kind: "run" for lists of documents in rank order, "qrels" for lists of relevant ones; None refuses lists.
+    kind: lists are in rank order for "run", relevant for "qrels", refused for None.
 
-    Raises FormatError for another form, files of other tools, NaN, infinity and invalid JSON, BadRanking for a
-    repeated name.
+    Raises FormatError for other content, NaN, infinity and invalid JSON, BadRanking for a repeated name.
     """
     try:
         return _read_nested(path, kind)
@@ -466,8 +455,8 @@ def _read_nested(path: Path, kind: Kind | None) -> dict[str, dict[str, float]]:
 
 
 def whole_json(path: Path) -> bytes:
-    """Return the bytes of a JSON file; raises BadValue if memory may not hold its parsed values, FormatError if
-    it is unreadable.
+    """Return the bytes of a JSON file; raises BadValue if memory may not hold its values, FormatError if
+    unreadable.
     """
     data = read_bytes(path)
     require_values(path, data, "an object on each line (.jsonl) takes less")
@@ -522,15 +511,15 @@ _BLANKS = b" \t\r\n"
 
 
 class OddJsonError(Exception):
-    """Raised for JSON that the compiled reader cannot read, and the general parser must."""
+    """Raised for JSON that the compiled reader leaves to the general parser."""
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
-    """Return the rows of a large JSON run, to be read by compiled code; None for a small file or without numba.
+    """Return the rows of a large JSON run, for compiled reading; None if small or without numba.
 
-    worth: size in bytes from which a file is large.
+    worth: bytes of a large file.
 
-    Reading raises OddJsonError for anything unusual, which the general parser must read.
+    Reading raises OddJsonError for unusual JSON.
     """
     try:
         size = path.stat().st_size

@@ -19,24 +19,18 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_values(name: object, text: bytes | str, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold the parsed values of a JSON text.
-
-    remedy: end of the message.
-    """
+    """Raise BadValue, ending in `remedy`, if memory may not hold a JSON text's values."""
     marks: Iterable[Any] = ",:[{" if isinstance(text, str) else b",:[{"
     require_held(name, sum(text.count(mark) for mark in marks), 2 * len(text), remedy)
 
 
 def require_held(name: object, values: int, size: int, remedy: str = "") -> None:
-    """Raise BadValue if memory may not hold `values` parsed JSON values and `size` bytes of text.
-
-    remedy: end of the message.
-    """
+    """Raise BadValue, ending in `remedy`, if memory may not hold `values` JSON values and `size` bytes of text."""
     require_memory(size + _VALUE_BYTES * values, f"reading {name} whole", remedy)
 
 
 def json_fault(error: Exception) -> str:
-    """Return the reason why a text is no JSON, in words for a user."""
+    """Return the reason why a text is no JSON, for a message."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
@@ -47,20 +41,19 @@ def read_json(path: Path, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  
 
     expected: expectation in the message about invalid JSON.
 
-    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue if memory may not hold the value,
-    OSError if the file is missing.
+    Raises FormatError for invalid JSON, a device or over RECORD_BYTES, BadValue for too little memory, OSError if
+    missing.
     """
     check_record(path)
     return parse_json(path.read_bytes(), path, expected)
 
 
 def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value of a JSON text in UTF-8 bytes.
+    """Return the value of JSON in UTF-8.
 
-    name: source in messages.
-    expected: expectation in messages.
+    name, expected: source and expectation in messages.
 
-    Raises BadValue if memory may not hold it, FormatError for invalid JSON and for a lone surrogate.
+    Raises FormatError for invalid JSON and lone surrogates, BadValue for too little memory.
     """
     require_values(name, data)
     try:
@@ -76,9 +69,7 @@ def parse_json(data: bytes, name: object, expected: str = JSON_RECORD) -> Any:  
 
 
 def whole_number(digits: str) -> int:
-    """Return the whole number in a text of digits; raises ValueError for more than NUMBER_DIGITS, which take long
-    to convert.
-    """
+    """Return the whole number with these digits; raises ValueError for more than NUMBER_DIGITS."""
     if len(digits) > NUMBER_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)

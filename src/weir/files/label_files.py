@@ -49,7 +49,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """A table of labels, read from a file: its cells, and which columns hold query, document and origin."""
+    """A table of labels, read from a file."""
 
     path: Path
     names: tuple[str, ...]
@@ -65,10 +65,9 @@ class LabelTable:
     """Grades of labels that are no numbers."""
 
     def raters(self, least: int = 1) -> tuple[list[str], list[str]]:
-        """Return (columns that hold labels, columns whose values are too often unreadable as labels).
+        """Return (columns of labels, columns too often unreadable as labels).
 
-        Columns with usual names for labels come first; if there are fewer than `least`, columns with unknown
-        names and mostly readable values are added.
+        Columns with usual names, and if fewer than `least`, unknown names with mostly readable values.
         """
         apart = {self.query, self.doc, self.origin}
         others = [at for at in range(len(self.names)) if at not in apart]
@@ -85,10 +84,10 @@ class LabelTable:
         return sorted(found, key=self.names.index), left_out
 
     def labels(self, rater: str | None = None) -> Qrels:
-        """Return the labels in a column, by default the only one that holds labels; empty cells are skipped.
+        """Return the labels in a column, by default the only one; empty cells are skipped.
 
-        Raises FormatError for an unknown or ambiguous column, an unreadable cell, a pair with two different
-        labels, and no label.
+        Raises FormatError for an unknown or ambiguous column, an unreadable cell, two labels of a pair, and no
+        label.
         """
         if rater is not None and rater not in self.names:
             raise FormatError(self.path, f"no column '{rater}'", f"one of {', '.join(self.names)}")
@@ -140,9 +139,8 @@ class LabelTable:
         return replace(qrels, origin=origins)
 
     def by_origin(self) -> dict[str, Qrels]:
-        """Return {origin: labels}; {} without a column of origins.
-
-        Raises FormatError for an unreadable cell, and a pair with two different labels of one origin.
+        """Return {origin: labels}; {} without such a column. Raises FormatError for an unreadable cell, and two
+        labels of a pair by one origin.
         """
         if self.origin is None:
             return {}
@@ -163,7 +161,7 @@ class LabelTable:
         return value if abs(value) <= LARGEST else None  # also of NaN
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        """Warn (LossWarning) of columns other than these raters' and those of query, document and origin."""
+        """Warn (LossWarning) of all columns but these raters', query, document and origin."""
         read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
@@ -256,12 +254,11 @@ LABELS = "labels.tsv"
 
 
 def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> Qrels:
-    """Return the labels in a folder of `weir judge`, in a file of judgments of any format, or in another tool's
-    table.
+    """Return the labels in a folder of `weir judge`, judgments of any format, or another tool's table.
 
-    A table (CSV, TSV, JSON) has columns for query, document and label under usual names; FILE#COLUMN chooses the
-    label column, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty cells are
-    skipped. Raises FormatError for anything else, a pair with two different labels, and a folder without labels.
+    A table (CSV, TSV, JSON) has columns of query, document and label under usual names; FILE#COLUMN chooses the
+    labels, FILE#JUDGE a judge of a journal. Labels are numbers or `words`, {text: grade}; empty cells are
+    skipped. Raises FormatError for other content and two labels of a pair.
     """
     file, column = _located(path_of(path))
     if is_journal(file):
@@ -291,7 +288,7 @@ def read_labels(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 @dataclass(frozen=True, eq=False)
 class LabelTexts:
-    """Texts of queries and documents that a file of labels has beside their identifiers."""
+    """Texts of queries and documents in a file of labels."""
 
     queries: Mapping[str, str]
     """{identifier: text}."""
@@ -299,9 +296,7 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts of queries and documents in a file of labels; empty without columns of texts, and for a
-    value that is no path.
-    """
+    """Return the texts beside identifiers in a file of labels; empty without any, and for other values."""
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):
@@ -333,12 +328,11 @@ def _may_hold_texts(file: Path) -> bool:
 def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINARY_WORDS) -> dict[str, Qrels]:
     """Return {rater: labels} of a file.
 
-    Raters are the judges of a journal, else the values of a column of origins, else the columns of labels, else
-    the file itself.
+    Raters are a journal's judges, else origins, else label columns, else the file.
 
-    words: {label: grade} of labels that are no numbers.
+    words: {label: grade} for words.
 
-    Raises FormatError for a file without labels, or a pair with two different labels by one rater.
+    Raises FormatError without labels, and for two labels of a pair by one rater.
     """
     file, column = _located(path_of(path))
     if column is None and is_journal(file):
@@ -357,16 +351,14 @@ def read_raters(path: str | os.PathLike[str], words: Mapping[str, float] = BINAR
 
 
 def labels_from(value: object) -> Qrels:
-    """Return labels from a path, as `read_labels`, or from judgments as `weir.evaluate` takes them; raises
-    BadValue for other values.
+    """Return labels from a path (`read_labels`), or from judgments as `weir.evaluate` takes them; raises
+    BadValue.
     """
     return read_labels(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else qrels_from(value)
 
 
 def rater_name(path: str | os.PathLike[str]) -> str:
-    """Return the rater that a path names: the column in FILE#COLUMN, else the folder's name, or the file's
-    without suffixes.
-    """
+    """Return the rater that a path names: the column in FILE#COLUMN, else folder or file without suffixes."""
     path = path_of(path)
     if path.exists():
         return path.resolve().name if path.is_dir() else run_name(path)
@@ -374,8 +366,8 @@ def rater_name(path: str | os.PathLike[str]) -> str:
 
 
 def parse_words(texts: Sequence[str]) -> Mapping[str, float]:
-    """Return {label: grade}: BINARY_WORDS and texts such as "partly relevant=1"; raises BadValue for a text
-    without a number after its last "=".
+    """Return BINARY_WORDS, {label: grade}, with texts such as "partly relevant=1" added; raises BadValue for a
+    text without "=" and a number.
     """
     if not texts:
         return BINARY_WORDS

@@ -18,9 +18,7 @@ _MASK = b"***"
 
 
 def without_secret(data: bytes, secret: str) -> bytes:
-    """Return bytes with a secret masked in every form in which a server may repeat it; unchanged for a secret of
-    fewer than 8 characters.
-    """
+    """Return bytes with a secret masked in every form that a server may repeat; unchanged for under 8 characters."""
     if len(secret) < KEY_CHARACTERS:
         return data
     # Of user:password the password alone, too.
@@ -36,7 +34,7 @@ def without_secret(data: bytes, secret: str) -> bytes:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with the values of all secret environment variables masked."""
+    """Return a text with the values of secret environment variables masked."""
     data = text.encode("utf-8", "surrogatepass")
     for secret in secret_values():
         data = without_secret(data, secret)

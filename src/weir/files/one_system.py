@@ -18,10 +18,9 @@ _SHOWN = 40  # characters of a name
 
 
 def mixed_row(rows: Iterable[SystemRow]) -> tuple[SystemRow, str] | None:
-    """Return (first row of a second system in a query's ranking, the ranking's first system); None if every
-    ranking is of one system.
+    """Return (first row of a second system for a query, the query's first system); None without any.
 
-    A ranking in which every row has a rank and no rank repeats counts as one system's.
+    A ranking in which every row has a rank and none repeats counts as one system's.
     """
     first, others = dict[str, str](), dict[str, SystemRow]()
     ranks, unranked = set[tuple[str, str]](), set[str]()
@@ -44,8 +43,7 @@ def refuse_several_systems(
     """Raise FormatError if a query has rows of several systems; warn (RankingWarning) if only the file has.
 
     rows: returns all rows at each call.
-    remedy: expectation and next step in the message.
-    what: word for a system in the message.
+    remedy, what: next step and word for a system in messages.
     """
     systems = (system for _, _, system, _ in rows() if system)
     one = next(systems, "")

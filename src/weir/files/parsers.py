@@ -59,8 +59,7 @@ def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64
     """Return (number of each text by first appearance, int64[n]; position of the first text with each number,
     int64).
 
-    start, length: int64[n]; text i is data[start[i] : start[i] + length[i]].
-    hashes: uint64[n] of the texts.
+    start, length, hashes: of text i, data[start[i] : start[i] + length[i]].
     """
     n = len(start)
     if n == 0:
@@ -102,9 +101,8 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
-    """Return bool[n], True for each text that differs from the one before, and for the first.
-
-    start, length: int64[n]; text i is buf[start[i] : start[i] + length[i]].
+    """Return bool[n], True for each text buf[start[i] : start[i] + length[i]] that differs from the one before,
+    and the first.
     """
     change = np.ones(len(start), np.bool_)
     change[1:] = length[1:] != length[:-1]
@@ -120,7 +118,7 @@ def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """The columns of a block of rows of a run or judgments, in file order, as offsets into its buffer."""
+    """The columns of a block of rows, in file order, as offsets into its buffer."""
 
     start: Int64
     """int64[n]: offset of each document identifier; its length is in `length`, its hash in `hashes`."""
@@ -146,7 +144,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, prepared for finding them by hash; empty if `ids` is None."""
+    """Identifiers with fixed numbers, to be found by hash; nothing is found if `ids` is None."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -158,7 +156,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return a lookup of identifiers; its table is empty, and filled by the parser that needs it."""
+        """Return a lookup of identifiers; engines fill its table when needed."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -172,7 +170,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser of rows, which also sorts them by query and rank: in numpy or compiled."""
+    """A parser that also sorts rows by query and rank: numpy or compiled."""
 
     name: str
     block: int
@@ -188,7 +186,7 @@ class Parser:
 
 
 class LongIdentifierError(Exception):
-    """Raised for an identifier of `size` bytes, which is too long, at offset `at` of the block."""
+    """Raised for an identifier of too many bytes, `size`, at offset `at` of a block."""
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__(f"{size:,} bytes")
@@ -202,7 +200,7 @@ def _refuse_long(start: Int64, length: Int64) -> None:
 
 
 class QuotedCellError(Exception):
-    """Raised for a row that needs the general parser, such as a quoted cell with a separator in it."""
+    """Raised for a row that needs the general parser, such as a quoted separator."""
 
 
 # Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back.
@@ -228,7 +226,7 @@ _LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9
 
 
 def parse_slowly(text: bytes) -> float:
-    """Return the value of a decimal number; NaN for any other text and beyond a double's range."""
+    """Return the value of a decimal number; NaN for other text and beyond a double."""
     if NUMBER.fullmatch(text) is None:
         return np.nan
     value = float(text)
@@ -236,10 +234,8 @@ def parse_slowly(text: bytes) -> float:
 
 
 def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
-    """Return (numbers in the texts, float64[n], rounded as by float(); positions of texts that are no finite
-    number, int64).
-
-    start, length: int64[n]; text i is buf[start[i] : start[i] + length[i]].
+    """Return (numbers in the texts buf[start[i] : start[i] + length[i]], float64[n]; positions of texts that are
+    no finite number, int64).
     """
     if length.max(initial=0) == 1 == length.min(initial=1):  # as grades nearly always are
         digit = buf[start] - np.uint8(_ZERO)
@@ -348,12 +344,10 @@ class CellTable:
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool = False) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], split at white space; blank lines and comments (#) are
-    skipped.
+    """Return the offsets of the cells of buf[:stop], split at white space, without blank lines and comments.
 
-    fewest, most: numbers of columns of a line; a line with another number ends the table, and its offset is
-        `bad`.
-    remarks: accept and ignore further columns of a TREC run.
+    fewest, most: columns of a line; another number ends the table and sets `bad`.
+    remarks: ignore further columns of a TREC run.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -394,13 +388,12 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int, remarks: bool =
 
 
 def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) -> CellTable:
-    """Return the offsets of the cells of buf[:stop], each line split at a separator into `cells` cells, possibly
-    empty.
+    """Return the offsets of the cells of buf[:stop], `cells` in each line, possibly empty.
 
-    exact: keep white space, strip quotation marks, skip empty lines; otherwise strip white space, skip blank
-        lines and comments (#).
+    exact: keep white space, strip quotation marks; otherwise strip white space, skip comments. Empty lines are
+        skipped.
 
-    Raises QuotedCellError for a quotation mark that this simple parser may read wrongly.
+    Raises QuotedCellError for quotation marks that may be misread.
     """
     cut = np.flatnonzero((buf[:stop] == ord(separator)) | (buf[:stop] == _END))
     ends = buf[cut] == _END
@@ -439,19 +432,15 @@ def split_cells(buf: Bytes, stop: int, separator: str, cells: int, exact: bool) 
 
 
 def ranks_in(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the numbers in the texts, float64[n]; NaN for a text that is no number.
-
-    start, length: int64[n]; text i is buf[start[i] : start[i] + length[i]].
-    """
+    """Return the numbers in the texts buf[start[i] : start[i] + length[i]], float64[n]; NaN for other text."""
     rank, wrong = parse_decimals(buf, start, length)
     rank[wrong] = np.nan
     return rank
 
 
 def ranks_behind(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Return the ranks in lines of a TREC run, float64[n]; NaN for a text that is no number.
-
-    start, length: int64[n], offset and bytes of each line's document, which the rank follows.
+    """Return the ranks in TREC lines, which follow the documents buf[start[i] : start[i] + length[i]],
+    float64[n]; NaN for other text.
     """
     at = start + length
     while (blank := _KIND[buf[at]] == 1).any():
@@ -484,9 +473,9 @@ def _scan_with_numpy(buffer: LineBuffer, stop: int, layout: ColumnLayout | None)
 
 
 def table_rows(buf: Bytes, table: CellTable, columns: tuple[int, ...]) -> ParsedRows:
-    """Return rows of a run or judgments from a table of cells; raises LongIdentifierError.
+    """Return rows of a run or judgments from cells; raises LongIdentifierError.
 
-    columns: positions of query, document and number; without the third, every number is 1.
+    columns: positions of query, document and number; without the third, numbers are 1.
     """
     starts = np.ascontiguousarray(table.start.T[list(columns)])
     (query, doc, *number), (query_length, doc_length, *number_length) = (
@@ -545,9 +534,9 @@ _LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
-    """Return the parser with this name; "auto" is the faster installed one for a file of `size` bytes.
+    """Return the parser with this name; "auto" is the faster installed one for `size` bytes.
 
-    Raises BadValue for an unknown name, MissingExtra for "numba" if it is not installed.
+    Raises BadValue for an unknown name, MissingExtra for "numba".
     """
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
@@ -561,19 +550,16 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Return uninitialised arrays for a compiled scan of at most `room` rows."""
+    """Return empty arrays for a compiled scan of at most `room` rows."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
 
 
 def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int) -> tuple[ParsedRows, int]:
-    """Return (rows of a compiled scan, index of the first row without a finite score or -1); raises
-    LongIdentifierError.
+    """Return (rows of a compiled scan, first row without a finite score or -1); raises LongIdentifierError.
 
-    n: number of rows.
-    segments: number of segments, ranges of rows of one query.
-    slows: number of scores that are still to be parsed.
+    n, segments, slows: numbers of rows, segments and unparsed scores.
     """
     first, query_start, query_length = arrays.segment[:segments].T.copy()
     _refuse_long(arrays.start[:n], arrays.length[:n])
@@ -641,7 +627,7 @@ NUMBA_PARSER = Parser("numba", 4 << 20, _scan_compiled, _rank_compiled, _hash_co
 
 @dataclass(frozen=True, eq=False)
 class RankingBlock:
-    """Rows of complete rankings or judgments of some queries, and the buffer that holds their identifiers."""
+    """Complete rankings or judgments of some queries, with the buffer of their identifiers."""
 
     buf: Bytes
     rows: ParsedRows
@@ -664,7 +650,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """A run or judgments that can be read, repeatedly, in blocks of rows."""
+    """A run or judgments, to be read in blocks of rows."""
 
     name: object
     """Name for messages."""
@@ -678,14 +664,13 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield the rows of a text file in blocks of whole queries; a block is valid until the next is requested.
+    """Yield a text file in blocks of whole queries, each valid until the next.
 
-    scan: parses the complete lines in the first bytes of a buffer.
-    size: bytes of a block.
+    scan: parses complete lines at the beginning of a buffer.
     whole: yield a single block.
-    header: number of lines to skip.
+    header: lines to skip.
 
-    Raises FormatError for a too long identifier, and the errors of `scan`.
+    Raises FormatError for a too long identifier, and as `scan`.
     """
     buffer = LineBuffer(path, size)
     with buffer.file:
@@ -731,7 +716,7 @@ def text_blocks(
 
 @dataclass(frozen=True, eq=False)
 class TableChunk:
-    """Consecutive rows of a table of rankings or judgments, as columns."""
+    """Consecutive rows of a run or judgments, as columns."""
 
     queries: Strings
     """Query identifier of each segment, a range of rows of one query."""
@@ -748,7 +733,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return chunks concatenated; a query that continues in the next chunk becomes one segment."""
+        """Return chunks concatenated; a query in two chunks becomes one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
@@ -771,9 +756,9 @@ class TableChunk:
         return head, rest
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-        """Return these rows as a RankingBlock, with identifiers hashed by `engine`.
+        """Return these rows as a block, hashed by `engine`.
 
-        place: returns where a row, counted from 0, is in the file, for messages.
+        place: returns where a row, from 0, is in the file.
         """
         data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
@@ -787,10 +772,9 @@ class TableChunk:
 def table_blocks(
     chunks: Iterable[TableChunk], engine: Parser, whole: bool, place: Callable[[int], str]
 ) -> Iterator[RankingBlock]:
-    """Yield a table's rows as blocks of whole queries.
+    """Yield chunks as blocks of whole queries, one for `whole`.
 
-    whole: yield a single block.
-    place: returns where a row, counted from 0, is in the file, for messages.
+    place: returns where a row, from 0, is in the file.
     """
     pending: list[TableChunk] = []
     count, done, limit = 0, 0, BLOCK_ROWS

@@ -15,7 +15,7 @@ STANDARD_OUTPUT = Path("-")
 def path_of(given: str | os.PathLike[str]) -> Path:
     """Return a path with ~/ expanded; `-` is a standard stream, `./-` a file.
 
-    Raises BadValue for an empty name, FormatError for a NUL character.
+    Raises BadValue for an empty name, FormatError for a NUL.
     """
     text = os.fspath(given)
     refuse_empty(text)
@@ -34,14 +34,12 @@ def refuse_empty(name: object) -> None:
 
 
 def is_address(place: str | Path) -> bool:
-    """Return True for the URL of a store, such as s3://..., False for the path of a folder."""
+    """Return True for the URL of a store, such as s3://...."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(place)) is not None
 
 
 def subset_of(path: Path) -> tuple[Path, str]:
-    """Return (folder, "android") for a path such as cqadupstack#android; (path, "") for an existing path and any
-    other.
-    """
+    """Return (folder, "android") for cqadupstack#android; (path, "") for other paths."""
     folder, mark, subset = str(path).rpartition("#")
     if mark and not path.exists() and Path(folder).exists():
         return Path(folder), subset

@@ -24,10 +24,7 @@ MAPPED_BYTES = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class RankingFile:
-    """A run file as `write_run` writes it, from which single rankings are read.
-
-    Methods raise FormatError for a file that cannot be read, or is of another form.
-    """
+    """A run file of `write_run`, from which single rankings are read; methods raise FormatError for other files."""
 
     path: Path
     expected: Mapping[str, int] = field(default_factory=dict)
@@ -36,9 +33,7 @@ class RankingFile:
     """Bytes that the file has as long as nobody changes it; None if that is not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, all for None; () for a query without a
-        ranking.
-        """
+        """Return (document, score) of a query's first k documents, None for all; () without a ranking."""
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:
@@ -58,7 +53,7 @@ class RankingFile:
 
     @cached_property
     def places(self) -> tuple[Ids, Int64]:
-        """Return (queries in file order; byte offsets of their first lines and of the end, int64[queries + 1])."""
+        """Return (queries in file order; offsets of their first lines and the end, int64[queries + 1])."""
         with self._opened() as file:
             if not self.path.stat().st_size:
                 return Ids.of([]), np.zeros(1, np.int64)

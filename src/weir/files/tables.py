@@ -45,25 +45,22 @@ class _Column:
 
 
 def table_columns(path: Path, parquet: bool) -> list[str]:
-    """Return the column names of a Parquet file or, if not `parquet`, an Arrow file; raises FormatError for
-    damage.
-    """
+    """Return the column names of a Parquet or, if not `parquet`, Arrow file; raises FormatError."""
     with table_errors(path):
         return list(_schema(path, parquet).names)
 
 
 def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
-    """Return True if a column of a Parquet or Arrow file has an integer type; raises FormatError for damage."""
+    """Return True if a column of a Parquet or Arrow file has an integer type; raises FormatError."""
     with table_errors(path):
         kind = _schema(path, parquet).field(column).type
         return bool(require("pyarrow", "run").types.is_integer(kind))
 
 
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
-    """Yield the rows of a run or judgments in a Parquet or Arrow file, in chunks.
+    """Yield the rows of a run or judgments in a Parquet or Arrow file.
 
-    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra without
-    pyarrow.
+    Raises FormatError for missing values, empty identifiers, non-finite numbers and damage; MissingExtra.
     """
     names = table_columns(path, parquet)
     columns = [names[at] for at in _read_columns(names, kind, path)]
@@ -72,7 +69,7 @@ def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
-    """Return the rows of a data frame with `__arrow_c_stream__`, to be read in blocks.
+    """Return the rows of a frame with `__arrow_c_stream__`, to be read in blocks.
 
     Reading raises FormatError for missing values and non-finite numbers, BadValue for several systems.
     """
@@ -97,9 +94,9 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file has a single system.
+    """Yield (place, query, system, rank or "") of each row; nothing for a file of one system.
 
-    columns: names of the columns of query, system and, possibly, rank.
+    columns: names of query, system and perhaps rank.
 
     Raises FormatError for damage.
     """
@@ -121,9 +118,7 @@ def _has_several(batches: Iterable[Arrow]) -> bool:
 
 
 def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
-    """Return the origin of each judgment in a Parquet or Arrow file; None without a column of origins. Raises
-    FormatError for damage.
-    """
+    """Return the origins of a file's judgments; None without such a column. Raises FormatError."""
     names = table_columns(path, parquet)
     at = origin_column(names, kind)
     if at is None:
@@ -139,15 +134,13 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield the rows of a Parquet or Arrow file, with all columns, in Arrow's batches of at most `rows` rows; to
-    be called within `table_errors`.
-    """
+    """Yield a Parquet or Arrow file in Arrow's batches of at most `rows` rows; use `table_errors`."""
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 
 @contextmanager
 def table_errors(path: Path) -> Iterator[None]:
-    """Raise FormatError in place of errors that pyarrow raises within the block for a damaged file."""
+    """Raise FormatError in place of pyarrow's errors for a damaged file within the block."""
     arrow = require("pyarrow", "run")
     try:
         yield

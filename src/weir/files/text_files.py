@@ -93,7 +93,7 @@ _STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/")  # where pipes have names that a
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for standard input, `-`, and for a pipe of this process such as the shell's `<(...)`."""
+    """Return True for standard input, `-`, and pipes of this process such as `<(...)`."""
     return path == STANDARD_INPUT or (str(path).startswith(_STREAMS) and is_pipe(path))
 
 
@@ -111,11 +111,9 @@ def _stream_bytes(path: Path) -> bytes:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Return a stream of a file's bytes, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading it may raise one
-    of DAMAGE.
+    """Return a stream of a file, `.gz` and `.zst` decompressed, UTF-16 as UTF-8; reading may raise one of DAMAGE.
 
-    Raises FormatError for a path that cannot be opened as a file, a device, a compression without decoder, and a
-    file of another kind, such as a zip.
+    Raises FormatError for what cannot be opened, devices, and files of other kinds, such as zips.
     """
     file = _opened(path)
     try:
@@ -125,9 +123,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for a zip and other files that no
-    reader reads.
-    """
+    """Return the stream, UTF-16 as UTF-8; raises FormatError for zips and other files that no reader reads."""
     begins = b""
     try:
         while more := file.read(
@@ -174,10 +170,7 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return the text in UTF-8 bytes; raises FormatError with the line of the first invalid byte.
-
-    line: number of the first line.
-    """
+    """Return the text of UTF-8 bytes; raises FormatError with the line, from `line`, of an invalid byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -186,9 +179,7 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, decompressed; raises as `read_bytes`, and FormatError for bytes that are not
-    UTF-8.
-    """
+    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for other than UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -226,7 +217,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def is_pipe(path: Path) -> bool:
-    """Return True for a named pipe, which can be read only once; False for an invalid path."""
+    """Return True for a named pipe, readable once; False for an invalid path."""
     try:
         return path.is_fifo()
     except OSError:
@@ -234,9 +225,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, and for an invalid path; OSError for a missing file.
-    Folders pass.
-    """
+    """Raise FormatError for a device, pipe or socket, and an invalid path; OSError if missing."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL, half a surrogate pair
@@ -248,10 +237,10 @@ def check_regular(path: Path) -> None:
 def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> Path:
     """Return the path of a file that another, untrusted file names; it may be missing.
 
-    by: the file that names it, for errors.
-    inside: if not "", the file must be in `folder`; errors show this text as the expectation.
+    by: the naming file.
+    inside: if not "", the file must be in `folder`; errors expect this text.
 
-    Raises FormatError for a device, pipe or socket and, with `inside`, for a path that leads out of the folder.
+    Raises FormatError for a device, pipe or socket, and a path out of the folder.
     """
     path = folder / name
     with suppress(FileNotFoundError):
@@ -263,9 +252,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Remove the file's content from FormatErrors raised in the block if the file is outside `folder`; None keeps
-    them.
-    """
+    """Remove file content from FormatErrors of the block if the file is outside `folder`; None keeps it."""
     try:
         yield
     except FormatError as error:
@@ -275,18 +262,14 @@ def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
 
 
 def check_record(path: Path) -> None:
-    """Raise FormatError for a device, pipe or socket, an invalid path, and more than RECORD_BYTES; OSError if
-    missing.
-    """
+    """Raise FormatError for a device, pipe or socket, an invalid path, and over RECORD_BYTES; OSError if missing."""
     check_regular(path)
     if path.stat().st_size > RECORD_BYTES:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"a record, of at most {RECORD_BYTES:,}")
 
 
 def joined_files(path: Path, line: int) -> FormatError:
-    """Return the FormatError for a byte order mark at the beginning of a later line, where another file was
-    appended.
-    """
+    """Return the FormatError for a byte order mark on a later line, where files were joined."""
     return FormatError(
         path,
         "a byte order mark, with which another file begins",
@@ -304,10 +287,10 @@ def _joint(text: bytes | bytearray, start: int = 0, stop: int | None = None) -> 
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
-    """Return a file's decompressed content, or its first `size` bytes, without a byte order mark.
+    """Return a file's decompressed content, or its first `size` bytes, without byte order mark.
 
-    Raises FormatError if it cannot be read, decompresses to over 200 times its size, or has a byte order mark
-    inside, BadValue if memory may not hold it.
+    Raises FormatError if unreadable, over 200 times its size, or with a byte order mark inside, BadValue for too
+    little memory.
     """
     if size < 0:
         data = _whole(path).removeprefix(BOM)
@@ -319,9 +302,7 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """Return a file's first `size` bytes, decompressed, also of a zip or another file that no reader reads;
-    raises FormatError if it cannot be opened.
-    """
+    """Return a file's first `size` bytes, decompressed, of any kind of file; raises FormatError if unreadable."""
     with _opened(path) as file:
         return _first(file, path, size)
 
@@ -362,15 +343,13 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; at most HARMLESS_BYTES
-    always pass.
-    """
+    """Raise BadValue if memory may not hold `times` `size` bytes, above HARMLESS_BYTES."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if a file has decompressed to more bytes, `length`, than its size allows."""
+    """Raise FormatError if `length` decompressed bytes exceed what the file's size allows."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -380,12 +359,12 @@ def check_unpacked(path: Path, length: int) -> None:
 
 
 def damaged(path: object, error: Exception) -> FormatError:
-    """Return the FormatError for a file that cannot be decompressed or read to its end."""
+    """Return the FormatError for a file that cannot be read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
 def check_members(path: Path, names: Sequence[str]) -> None:
-    """Raise FormatError for a zip with too many files, or with two files of one name."""
+    """Raise FormatError for a zip with too many files, or two of one name."""
     if len(names) > ARCHIVE_MEMBERS:
         raise FormatError(
             path, f"{len(names):,} files in a zip", f"at most {ARCHIVE_MEMBERS:,}; nothing was unpacked"
@@ -395,7 +374,7 @@ def check_members(path: Path, names: Sequence[str]) -> None:
 
 
 class LineBuffer:
-    """A buffer that reads a file piece by piece; its content begins at the start of a line."""
+    """A buffer through which a file is read, beginning with a line."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -405,8 +384,8 @@ class LineBuffer:
         self.grow(max(size, 64))
 
     def grow(self, size: int = 0) -> None:
-        """Enlarge the buffer to `size` bytes, by default twice as many, and keep its content; raises BadValue if
-        memory may not hold it.
+        """Enlarge the buffer to `size` bytes, by default twofold, with its content; raises BadValue for too
+        little memory.
         """
         size = size or 2 * self._room
         require_room(self.path, size)
@@ -417,11 +396,10 @@ class LineBuffer:
         self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", text, strides=(1,))
 
     def fill(self) -> int:
-        """Read until the buffer is full or the file ends; return the offset at which its last complete line ends.
+        """Read until the buffer is full or the file ends; return the end of the last complete line.
 
-        A missing final line end is added. 0 means that one line fills the buffer (`grow` it) or, if `ended`, that
-        nothing is left. Raises FormatError for a damaged file, bytes that are not UTF-8, a too long line, and a
-        byte order mark at the beginning of a later line.
+        A missing final line end is added. 0 means that a line fills the buffer or, if `ended`, that nothing is
+        left. Raises FormatError for damage, other than UTF-8, a too long line, and a later byte order mark.
         """
         seen = max(self._end - len(BOM), 0)
         while self._end < self._room - 1 and not self.ended:
@@ -460,7 +438,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Remove the first `count` bytes, which must be complete lines."""
+        """Remove the first `count` bytes, complete lines."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
@@ -468,9 +446,7 @@ class LineBuffer:
         self._checked = max(self._checked - count, 0)
 
     def line_of(self, position: int) -> int:
-        """Return the line number, counted from 1, of an offset in the buffer; the file is read again to count
-        lines.
-        """
+        """Return the line number, from 1, of an offset; rereads the file."""
         ends, before = self.text.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
             while before > 0 and (data := file.read(min(before, _SLICE_BYTES))):
@@ -483,7 +459,7 @@ class LineBuffer:
         return self.text.rfind(b"\n", 0, position) + 1
 
     def line_text(self, position: int) -> str:
-        """Return the text of the line around an offset in the buffer."""
+        """Return the line around an offset."""
         begin, end = self.begin_of_line(position), self.text.find(b"\n", position)
         return bytes(self.text[begin:end]).decode("utf-8", "replace")
 
@@ -495,8 +471,7 @@ def unpacked_name(path: Path) -> str:
 
 @contextmanager
 def packing(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a stream that compresses into `file` as the suffix of `path` says (.gz, .zst, else not at all), with
-    equal bytes for equal content.
+    """Yield a stream that compresses into `file` by the suffix of `path` (.gz, .zst, else not), reproducibly.
 
     Raises MissingExtra for .zst without an encoder.
     """
@@ -570,10 +545,10 @@ class _Pieces(io.RawIOBase):
 def read_toml(path: Path, expected: str, pipes: bool = False) -> dict[str, Any]:
     """Return the content of a TOML file.
 
-    expected: description of the file in errors.
+    expected: its description in errors.
     pipes: allow a pipe.
 
-    Raises FormatError for a missing file, a device, more than 16 MiB, and invalid TOML.
+    Raises FormatError if missing, a device, over 16 MiB, or invalid.
     """
     import tomllib  # most commands read no TOML
 
