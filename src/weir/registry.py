@@ -204,11 +204,13 @@ def checkpoint_of(given: object) -> str:
     """Return the name on the hub, or the last two parts of the path, of a model object's checkpoint; "" for
     other objects."""
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
-    return (
-        "/".join(PurePath(checkpoint).parts[-2:])
-        if isinstance(checkpoint, str) and checkpoint.strip()
-        else ""
-    )
+    if not isinstance(checkpoint, str) or not checkpoint.strip():
+        return ""
+    parts = PurePath(checkpoint).parts
+    for folder, below in pairwise(parts):  # of the hub's cache: models--ORGANISATION--NAME/snapshots/HASH
+        if folder.startswith("models--") and below == "snapshots":
+            return folder.removeprefix("models--").replace("--", "/", 1)
+    return "/".join(parts[-2:])
 
 
 def _own_name(given: object, adapter: str) -> str:

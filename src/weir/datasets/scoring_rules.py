@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
+from weir.argument_types import converted_one
 from weir.core.dangling import dangling_notes, refuse_strangers, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
@@ -71,8 +72,7 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if scoring may remove documents from a ranking: self-matches, or documents that a query may
-        not have."""
+        """True if scoring may remove documents: self-matches, or documents that a query may not have."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
@@ -148,7 +148,7 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
                 refuse_misspelt(qrels)
             return path_of(qrels), collection
         qrels = datasets.load.load(cast("str | Path", qrels))
-    elif not isinstance(qrels, datasets.load.Dataset):
+    elif not isinstance(qrels := converted_one(qrels), datasets.load.Dataset):
         return qrels, collection
     return qrels.judgments_given, qrels if collection is None else collection
 

@@ -40,13 +40,13 @@ def serve(
     """Serve a folder until interrupted, after passing each judge's URL to `say`.
 
     ports: the first free one is taken; 0 is any.
-    token: the owner's, of 16 characters or more; "" draws one.
+    token: the owner's token, of 16 characters or more; "" draws one.
     read_only: take no judgments.
-    collection: where the texts of a pool are; None takes those on its sheet.
-    suggestions: a model's labels to suggest.
+    collection: source of a pool's texts; None takes the texts on its sheet.
+    suggestions: file of a model's labels to suggest.
 
-    Raises BadValue for an unavailable host or port, a short token, and none for a host that other machines
-    reach.
+    Raises BadValue for an unavailable host or port, a short token, and no token for a host that other
+    machines reach.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:
