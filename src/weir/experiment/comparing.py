@@ -710,7 +710,7 @@ def _other_texts(pair: Mapping[str, Scores]) -> list[Note]:
 def collections_of(
     paths: Sequence[Path], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> dict[str, Dataset]:
-    """Return {name: collection} of results folders, as far as found; a single one also under "".
+    """Return {name: collection} of results folders, without missing ones; a single one also under "".
 
     collections: present places, as NAME=PATH or PATH.
     fetch: download missing ones.

@@ -74,8 +74,8 @@ class _Grid:
 
 
 def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, ...]]:
-    """Return (complete design of as many factors as possible in which systems' names differ, sentences on what is
-    left out).
+    """Return (complete design of as many factors as possible in which systems' names differ, sentences on
+    omissions).
 
     Raises BadValue if no factor remains, or two systems have the same levels.
     """

@@ -284,7 +284,7 @@ class ResultCell:
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
-        """Return the rows, labelled."""
+        """Return the rows of means, with the label as system's name."""
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
@@ -623,7 +623,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def no_folder(root: Path) -> str:
-    """Return a phrase for what is at a path instead of a results folder."""
+    """Return a phrase that says why a path is no results folder."""
     if not root.exists():
         return "no such folder"
     if is_zipfile(root):

@@ -252,7 +252,7 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Remove file content from FormatErrors of the block if the file is outside `folder`; None keeps it."""
+    """Raise FormatErrors of the block without file content if the file is outside `folder`; None keeps it."""
     try:
         yield
     except FormatError as error:
