@@ -39,11 +39,7 @@ def places_of(collection: Places) -> tuple[str | Path, ...]: ...
 @overload
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]: ...
 def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
-    """Return collections, named by one or several names, paths or datasets or {name: path}, as a tuple; () for
-    None.
-
-    {name: path} becomes texts "NAME=PATH".
-    """
+    """Return collections (names, paths, datasets) as a tuple, {name: path} as texts "NAME=PATH"; () for None."""
     if isinstance(collection, Mapping):
         return tuple(f"{name}={place}" for name, place in collection.items())
     if collection is None:
@@ -111,12 +107,10 @@ def audits(
 
 
 def expand_judgments(*targets: str | Path, out: str | Path, collection: Places = None) -> tuple[int, int]:
-    """Write a collection's judgments with copies of judged documents added; return (number added, number before).
+    """Write judgments into `out`, with copies of judged documents graded alike; return (number added, number
+    before).
 
-    targets: one collection, or judgments.
-    out: the file to write.
-
-    A copy has the same text and gets the grade of the judged document. Raises BadValue for several collections.
+    targets: one collection, or judgments. Raises BadValue for several collections.
     """
     subject = _one_subject(targets, collection)
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
@@ -126,12 +120,9 @@ def expand_judgments(*targets: str | Path, out: str | Path, collection: Places =
 
 
 def regression_queries(*targets: str | Path, out: str | Path, collection: Places = None) -> int:
-    """Write queries that represent all, as a file of query groups; return their number, at most 30.
+    """Write queries that represent all into `out`, as groups; return their number, at most 30.
 
-    targets: one collection with runs, as `audits` takes them.
-    out: the file to write.
-
-    Raises BadValue for several collections, and without runs.
+    targets: one collection with runs. Raises BadValue for several, and without runs.
     """
     queries = subsets.regression_queries(_one_subject(targets, collection))
     subsets.write_regression_queries(queries, path_of(out))

@@ -118,10 +118,9 @@ class Figure:
 
         width: "page", 7 inches, or "column", 3.33 inches.
 
-        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A chart
-        taller than a sheet of paper becomes several files. Raises UnknownName for another suffix or width,
-        MissingExtra for .png or .pdf without the package vl-convert-python, StoreError if a file cannot be
-        written.
+        Several charts are numbered and named by their titles: a.png becomes a-1-ndcg-10-on-scifact.png. A tall
+        chart becomes several files. Raises UnknownName for another suffix or width, MissingExtra for .png or .pdf
+        without vl-convert-python, StoreError.
         """
         whole = path_of(path)
         px = figure_px(width, [whole.suffix[1:]])
@@ -141,8 +140,8 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_px(width: str, endings: Iterable[str]) -> int:
-    """Return the width of a figure in pixels; raises UnknownName for a width other than "page" and "column", and
-    for a suffix in `endings` other than svg, png and pdf.
+    """Return the width of a figure in pixels; raises UnknownName for a width but "page" and "column", and an
+    ending but svg, png and pdf.
     """
     if width not in WIDTHS_PX:
         raise UnknownName("width of a figure", width, WIDTHS_PX)
@@ -153,11 +152,11 @@ def figure_px(width: str, endings: Iterable[str]) -> int:
 
 
 def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
-    """Write a chart as .svg or .pdf, by the suffix of the path, else as PNG.
+    """Write a chart as .svg or .pdf, by the suffix, else as PNG.
 
     width: "page" or "column".
 
-    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError if the file cannot be written.
+    Raises MissingExtra for .png or .pdf without vl-convert-python, StoreError.
     """
     text = svg(chart, WIDTHS_PX[width], key=True)
     data = text.encode()
@@ -173,10 +172,7 @@ def write_figure(chart: Chart, path: Path, width: str = "page") -> None:
 
 
 def charts(kind: str, items: Sequence[Any]) -> tuple[Chart, ...]:
-    """Return the charts of results of a kind, such as "compare".
-
-    Raises BadValue if the kind has no charts or there is nothing to draw.
-    """
+    """Return the charts of results of a kind, such as "compare"; raises BadValue if there are none."""
     if kind not in CHARTS:
         raise BadValue(
             f"results of the kind '{kind}' have no chart; there are charts of {', '.join(sorted(CHARTS))}"
@@ -282,12 +278,11 @@ def _subject(comparison: Comparison) -> str:
 
 
 def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: SystemNumbers) -> Intervals:
-    """Return a chart of mean scores with intervals, best first; across datasets, ticks show the mean on each.
+    """Return a chart of mean scores with intervals, best first, ticks for the mean on each dataset.
 
-    whole: the comparison to draw.
-    parts: the comparisons on each dataset.
+    whole, parts: the comparison over all datasets, and on each.
 
-    With a baseline, only marks of systems that are better or worse are filled.
+    With a baseline, marks of systems that are better or worse are filled.
     """
 
     def filled(name: str) -> bool:
@@ -311,13 +306,12 @@ def standings_chart(whole: Comparison, parts: Sequence[Comparison], numbers: Sys
 def difference_chart(
     comparisons: Sequence[Comparison], numbers: SystemNumbers, together: Sequence[Comparison] = ()
 ) -> Intervals:
-    """Return a chart of each system's difference from the baseline on each dataset, filled if better or worse.
+    """Return a chart of systems' differences from the baseline on each dataset, filled if better or worse.
 
-    numbers: the systems' colours and short names.
-    together: the same comparisons with simultaneous intervals.
+    numbers: colours and short names.
+    together: the comparisons with simultaneous intervals.
 
-    Of MANY_SYSTEMS systems or more on several datasets, only systems that are better or worse somewhere are
-    shown.
+    Of many systems on several datasets, only systems that are better or worse somewhere are shown.
     """
 
     def wide(name: str, number: int) -> tuple[float, float] | None:
@@ -369,10 +363,7 @@ def _query_label(query: str, text: str) -> str:
 
 @_charts_of("diff")
 def query_charts(differences: Sequence[QueryDifferences]) -> tuple[Chart, ...]:
-    """Return charts of the queries on which two systems differ, with the mark of the better system.
-
-    Of more than MANY_QUERIES, only the largest differences are drawn.
-    """
+    """Return charts of queries on which two systems differ, at most the MANY_QUERIES largest differences."""
     drawn = []
     for one in differences:
         way = direction(one.measure) or 1
@@ -457,12 +448,11 @@ def _left_out(own: Sequence[Efficiency], single: bool, names: SystemNumbers) -> 
 def front(
     points: Sequence[Point], separable: Callable[[int, int], bool] = lambda *_: True, way: int = 1
 ) -> tuple[tuple[int, bool], ...]:
-    """Return the Pareto front of points with small x and good y, left to right.
+    """Return the Pareto front of points with small x and good y, left to right, as (number of the point, True if
+    separable from the one before).
 
-    Each entry is (number of the point, True if it is separable from the entry before).
-
-    separable: returns True if the points with these two numbers differ with certainty.
-    way: 1 if more y is better, -1 if less is; 0 gives no front.
+    separable: returns True if two points, by number, surely differ.
+    way: 1 if more y is better, -1 if less, 0 for no front.
     """
     on_front: list[tuple[int, bool]] = []
     for number in sorted(range(len(points) if way else 0), key=lambda n: (points[n].x, -way * points[n].y)):
@@ -533,9 +523,9 @@ def agreement_charts(agreements: Sequence[Agreement]) -> tuple[Chart, ...]:
 
 
 def verdict_map(comparisons: Sequence[Comparison], numbers: SystemNumbers) -> HeatMap:
-    """Return a heat map of means, datasets x systems, with the verdicts against the baseline.
+    """Return a heat map of means, datasets x systems, with verdicts against the baseline.
 
-    comparisons: one or more, of one measure. A measure without a better direction has no verdicts.
+    comparisons: of one measure; without a better direction there are no verdicts.
     numbers: labels of the systems, and the baseline.
     """
     means, verdicts, changes = [], [], []

@@ -1,4 +1,4 @@
-"""Write notes on a collection that belong beside scores on it."""
+"""Notes on collections, beside scores."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _COMPLETE = ("R", "R_cap", "Success")
 def dataset_notes(
     datasets: Sequence[Dataset], measures: Sequence[str], k: int, dropped: bool | None = None
 ) -> list[Note]:
-    """Return all notes on collections that are printed below scores.
+    """Return all notes on collections to print below scores.
 
     measures: names of the measures shown.
-    k: most documents returned for each query.
+    k: most documents for each query.
     dropped: True if self-matches were left out, None if unknown.
     """
     notes: list[Note] = []
@@ -81,9 +81,8 @@ def language_notes(datasets: Iterable[Dataset], systems: Iterable[object]) -> li
 
 
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
-    """Return notes on properties of a collection that decide scores, such as queries that are documents.
-
-    [] if documents, queries or judgments are missing.
+    """Return notes on properties of a collection that decide scores; [] if documents, queries or judgments are
+    missing.
 
     dropped: True if self-matches are left out; by default as the collection says.
     """
@@ -107,10 +106,10 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 def construction_notes(
     datasets: Iterable[Dataset], measures: Iterable[str], k: int | None = None
 ) -> list[Note]:
-    """Return notes on measures that are 1 for every system, as their cutoff includes all documents that may be
+    """Return notes on measures that are 1 for all systems, as their cutoff includes all documents that may be
     ranked.
 
-    k: most documents returned for each query; None for no limit.
+    k: most documents for each query; None for no limit.
     """
     names, by_measure = list(measures), dict[str, list[str]]()
     for dataset in datasets:
@@ -144,10 +143,8 @@ def construction_notes_of(cells: Iterable[ResultCell], measures: Iterable[str]) 
 
 
 def complete_cutoffs(dataset: Dataset, measures: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cutoff includes all
-    of these.
-
-    Nothing is yielded if a relevant document is not among them.
+    """Yield (measure, count, "documents" or "candidates") for each recall-like measure whose cutoff includes all;
+    none if a relevant document is not among them.
     """
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries

@@ -721,9 +721,9 @@ def p_mrr_beside(
     """Return {system: p-MRR scores} of run files.
 
     paths: judgments, then run files.
-    signs: endings of the identifiers of original and changed queries, such as "-og:-changed".
+    signs: endings of original and changed queries' identifiers, such as "-og:-changed".
 
-    Raises BadValue for fewer than two runs, for any `measures`, and for signs of another form.
+    Raises BadValue for fewer than two runs, any `measures`, and other signs.
     """
     if len(paths) < 3 or measures:
         raise BadValue("`signs` takes judgments and run files, and no other measure beside it")
@@ -809,9 +809,8 @@ def _noise_in(path: FolderPath) -> tuple[RunNoise, ...]:
 def gate_rules(
     max_drop: float | Mapping[str, float] = MAX_DROP, confidence: float = 0.95, interval: str = "t"
 ) -> GateRules:
-    """Return the rules of a gate: allowed drops, confidence and interval.
-
-    Raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for another interval.
+    """Return a gate's rules; raises BadValue for a negative drop and a confidence outside 0.5..1, UnknownName for
+    another interval.
     """
     drops: dict[str, float] = {}
     if isinstance(max_drop, Mapping):
@@ -932,10 +931,9 @@ def baseline_notes(saved: SystemScores) -> tuple[Note, ...]:
 
 
 def measures_with_drops(texts: Iterable[str]) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Return (names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
+    """Return (Weir's names of measures, {name: drop}) from texts such as "nDCG@10:0.01" or "nDCG@10".
 
-    Names are Weir's, each once; of several drops of a measure the last counts. Raises BadValue if a drop is no
-    number, UnknownName for an unknown measure.
+    The last drop of a measure counts. Raises BadValue for another drop, UnknownName.
     """
     names, drops = list[str](), dict[str, float]()
     for text in texts:

@@ -1,4 +1,4 @@
-"""Read rankings in all forms that the API takes: run files, results folders, values."""
+"""Read rankings as run files, results folders or values."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return the paths of run files: each file itself, and all run files of each results folder.
+    """Return run files: each file, and all of each results folder.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections, and for runs that
-    are not of `collection`.
+    Raises FormatError for a folder without results, BadValue for runs of several collections, or not of
+    `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
     for path in map(path_of, given):
@@ -67,9 +67,9 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the path of a run file, which may be passed as a folder with one result.
+    """Return a run file, or the one in a folder with one result.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, or of another collection.
+    Raises FormatError for a folder without results, BadValue for several, or another collection.
     """
     paths = run_paths([given], collection)
     if len(paths) > 1:
@@ -86,9 +86,8 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return the path of the run file for a path, any other ranking unchanged.
-
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for several rankings.
+    """Return a path's run file, any other ranking unchanged; raises as `run_path`, and BadValue for several
+    rankings.
     """
     if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
         raise BadValue(
@@ -103,11 +102,7 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings as `one_ranking` returns each.
-
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for runs of two
-    collections.
-    """
+    """Return two rankings as `one_ranking`; raises as it, and BadValue for two collections."""
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
@@ -119,11 +114,11 @@ def unnamed(count: int) -> list[str]:
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return the two rankings passed to a function, as two arguments or as {name: ranking} and None.
+    """Return two rankings, passed to a function as two arguments or as {name: ranking} and None.
 
     function: its name, for messages.
 
-    Raises CallError if one is missing, BadValue for another number of names and for Scores with names.
+    Raises CallError if one is missing, BadValue for other names and named Scores.
     """
     match given:
         case (Mapping() as named, None):
@@ -141,9 +136,9 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, each path replaced by the paths of its run files.
+    """Return the rankings as a list, with paths replaced by their run files.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections.
+    Raises FormatError for a folder without results, BadValue for several collections.
     """
     run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
@@ -151,8 +146,5 @@ def all_rankings(given: Sequence[object], collection: Collection = None) -> list
 
 
 def run_from_given(given: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form, also from a folder with one result.
-
-    Raises FormatError or BadRanking for a bad ranking, BadValue for a folder with several.
-    """
+    """Return a Run from any ranking, or a folder with one result; raises FormatError, BadRanking, BadValue."""
     return run_from(one_ranking(given, collection))

@@ -1,4 +1,4 @@
-"""List systems, encoders, measures and collections, and the contents of this installation."""
+"""List systems, encoders, measures, collections, and this installation."""
 
 from __future__ import annotations
 
@@ -381,11 +381,10 @@ def _aligned_lines(texts: Mapping[str, str], width: int, indent: str = "") -> Ta
 
 
 def compile_kernels(kinds: Iterable[str] = (), watch: Callable[[str], None] = lambda _: None) -> Listing:
-    """Compile kernels ahead of the first run; return a record with seconds for each kind, and the folder of the
-    code.
+    """Compile kernels; return seconds for each kind, and the folder of the code.
 
     kinds: such as "sparse search"; by default all.
-    watch: receives a line of text when each kind is compiled.
+    watch: receives a line for each kind.
 
     Raises UnknownName for an unknown kind.
     """

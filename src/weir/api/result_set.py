@@ -1,4 +1,4 @@
-"""Hold the results of API functions, to print, show in notebooks, save, and turn into frames."""
+"""Results of API functions, to print, save and turn into frames."""
 
 from __future__ import annotations
 
@@ -153,12 +153,11 @@ class ResultSet(Sequence[T], Generic[T]):
         colour: bool = False,
         options: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the results as text, json, csv, latex, markdown or an html page; notes are included only in
-        latex, as comments.
+        """Return the results as text, json, csv, latex, markdown or an html page; only latex has the notes, as
+        comments.
 
-        width: columns of the terminal, for text; None for no limit.
-        colour: True for a terminal with colours, for text.
-        options: options of the tables of these results, such as {"long": True}.
+        width, colour: the terminal's width and whether it has colours, for text.
+        options: of this kind's tables, such as {"long": True}.
 
         Raises UnknownName for another form.
         """

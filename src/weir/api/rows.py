@@ -1,4 +1,4 @@
-"""Show mean scores as tables: a line for each mean, or a grid of datasets and systems for each measure."""
+"""Show mean scores as tables and grids."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def labels_of(given: Sequence[str] | Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return {system: label} of the labels that a user chose; {} for none.
+    """Return {system: label} of a user's labels; {} for none.
 
     given: texts such as "tuned=bm25(k1=1.2)", or {label: system}.
-    names: names of all systems.
+    names: all systems.
 
-    Raises BadValue for a text without a label or a system, a repeated label, and a label that is the name of
-    another system, UnknownName for an unknown system.
+    Raises BadValue for a text without label or system, a repeated label, and another system's name as label,
+    UnknownName for an unknown system.
     """
     if not given:
         return {}
@@ -114,13 +114,12 @@ class GridTable:
 
 
 def grid_tables(rows: Sequence[Row], comparisons: Iterable[Comparison] = ()) -> tuple[GridTable, ...]:
-    """Return a grid for each measure of the rows, with datasets and systems in the order of their first row.
+    """Return a grid for each measure, datasets and systems in the order of their first row.
 
-    comparisons: give the letters and verdicts in the tables.
+    comparisons: give letters and verdicts.
 
-    The last column is the mean over datasets, for systems that have all; a group whose members are all there
-    counts as one dataset, and so do the splits of a collection. The last table is Judged@10 if it is known and no
-    measure of the rows.
+    The last column is the mean over datasets, for systems that have all; a complete group, and a collection's
+    splits, count as one. The last table is Judged@10 if known.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     titles, unit_of = {r.system: r.title for r in rows if r.title}, {r.dataset: r.unit for r in rows}
@@ -203,12 +202,11 @@ def row_tables(
     long: bool = False,
     explain: bool = False,
 ) -> tuple[Table, ...]:
-    """Return mean scores as one grid of datasets and systems for each measure, or as a table with a line for each
-    mean.
+    """Return means as a grid of datasets and systems for each measure, or as a line for each mean.
 
-    compared: returns the comparisons that give a grid its letters.
-    long: return lines, as always for a single system or dataset, and for groups of queries.
-    explain: say how the intervals of lines were computed.
+    compared: returns the comparisons that give letters.
+    long: lines, as always for one system or dataset, and groups of queries.
+    explain: say how intervals of lines were computed.
     """
     systems = {row.system for row in rows}
     if (

@@ -1,6 +1,4 @@
-"""Read the parameters of a function or the fields of a dataclass from source, without the slow import of its
-module.
-"""
+"""Read parameters and fields from source, without importing its module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write an unexpected error to a short file for Weir's maintainers, without a user's secrets."""
+"""Report an unexpected error in a file, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find a command's module, run it, and print every expected error as one line."""
+"""Find a command's module, run it, print errors as one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derive options of commands from the functions that take their values; complete names in the shell."""
+"""Derive commands' options from functions; complete names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Print the output of commands, with its width, colours, and control characters escaped.
+"""Print the output of commands.
 
-Everything that a command prints passes through this module. Control characters and marks that reorder text
-come from data and are escaped: in a terminal always, in a pipe or a file unless raw data is asked for. Files
-of runs and judgments are not escaped.
+Control characters and marks that reorder text are escaped: in a terminal always, in a pipe or file unless raw
+output is requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare benchmark collections with one's own, and rank systems by means weighted by similarity."""
+"""Weight benchmark collections by similarity to one's own."""
 
 from __future__ import annotations
 

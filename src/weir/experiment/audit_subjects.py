@@ -1,4 +1,4 @@
-"""Load the targets of `weir audit`: collections, results folders, or judgments with run files."""
+"""Load the targets of `weir audit`."""
 
 from __future__ import annotations
 

@@ -138,8 +138,9 @@ OTHER_DATA = "other data"
 
 
 def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
-    """Return sentences on scores beside published ones: what nobody published, names of collections, and which system
-    claims to be which model."""
+    """Return sentences on published scores: measures without any, other names of collections, models that systems
+    claim to be.
+    """
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
     others = {one.dataset: one.reported_as for one in scores if one.reported_as}
     known = (said for name, other in others.items() if (said := known_as(name, other)))

@@ -1,4 +1,4 @@
-"""Set the cost of each result in a folder beside its quality."""
+"""Set results' costs beside their quality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the settings in which systems' names differ, and study their effects."""
+"""Study the effects of settings in which systems' names differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read results of MTEB as published scores: a model's mean for each task, split and measure."""
+"""Read results of MTEB as published scores."""
 
 from __future__ import annotations
 

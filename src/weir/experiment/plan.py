@@ -1,4 +1,4 @@
-"""Estimate, before a grid is started, its time, memory, disk, prompts and price."""
+"""Estimate a grid's time, memory, disk, prompts and price."""
 
 from __future__ import annotations
 

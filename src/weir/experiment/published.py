@@ -1,4 +1,4 @@
-"""Published scores, each with its source, and the systems that should reproduce them."""
+"""Published scores, and the systems that should reproduce them."""
 
 from __future__ import annotations
 

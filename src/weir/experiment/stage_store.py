@@ -1,4 +1,4 @@
-"""Find a collection's stages (indexes, rankings, scores) on disk, or compute them once."""
+"""Find a collection's stages on disk, or compute them once."""
 
 from __future__ import annotations
 

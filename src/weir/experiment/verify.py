@@ -1,7 +1,4 @@
-"""Verify a results folder: hash files, recompute means, score rankings again.
-
-The folder may be foreign: nothing is written, no network used by default.
-"""
+"""Verify a results folder, also a foreign one: nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain why two numbers differ: compare settings, and score runs by other rules."""
+"""Explain why two numbers differ."""
 
 from __future__ import annotations
 

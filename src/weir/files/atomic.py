@@ -1,8 +1,4 @@
-"""Write files and folders atomically: complete or not at all.
-
-Content is written beside the destination, synced and renamed. Symbolic links are followed. Pipes, devices,
-sockets and standard output receive complete content.
-"""
+"""Write files and folders completely or not at all."""
 
 from __future__ import annotations
 

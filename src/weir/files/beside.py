@@ -1,4 +1,4 @@
-"""Rules on documents in a file beside judgments, read by a plug-in."""
+"""Read rules on documents from a file beside judgments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of columns by which rankings and judgments are recognised."""
+"""Recognise rankings and judgments by names of columns."""
 
 from __future__ import annotations
 

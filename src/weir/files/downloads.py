@@ -1,4 +1,4 @@
-"""Fetch untrusted files over HTTP, unpack zip archives, and list data sets of the Hugging Face hub."""
+"""Fetch files over HTTP, unpack zips, list data sets of the Hugging Face hub."""
 
 from __future__ import annotations
 

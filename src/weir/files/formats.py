@@ -1,4 +1,4 @@
-"""The formats of rankings and judgments, and their rows."""
+"""Recognise formats of rankings and judgments, and read their rows."""
 
 from __future__ import annotations
 

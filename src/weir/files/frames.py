@@ -1,4 +1,4 @@
-"""Read rankings and judgments from frames, dicts, lists and paths, and check that they belong together."""
+"""Read rankings and judgments from frames, dicts, lists and paths."""
 
 from __future__ import annotations
 

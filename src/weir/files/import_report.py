@@ -1,4 +1,4 @@
-"""Read the report that an import writes beside its files, with everything that it left out."""
+"""Read what an import left out from its report."""
 
 from __future__ import annotations
 

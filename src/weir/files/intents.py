@@ -1,4 +1,4 @@
-"""Read and write judgments for each intent of a query, and nugget banks."""
+"""Read and write judgments by intent, and nugget banks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read people's labels from a journal, the SQLite file that `weir open --judge` writes."""
+"""Read people's labels from a journal of `weir open --judge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read JSON lines, and JSON objects or pickles of rankings and judgments."""
+"""Read JSON lines, JSON objects and pickles."""
 
 from __future__ import annotations
 

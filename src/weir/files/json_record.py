@@ -1,4 +1,4 @@
-"""Parse untrusted JSON records after checking that memory holds them."""
+"""Parse untrusted JSON."""
 
 from __future__ import annotations
 

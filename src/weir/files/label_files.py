@@ -1,4 +1,4 @@
-"""Read labels by people and models from tables of any tool."""
+"""Read labels by people and models from any tool's tables."""
 
 from __future__ import annotations
 

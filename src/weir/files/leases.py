@@ -1,4 +1,4 @@
-"""Locks and leases, by which processes exclude each other, on one machine or several."""
+"""Locks and leases between processes of one machine or several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchange HTTP messages through urllib3: a connection for each thread, a time limit for every exchange."""
+"""Exchange HTTP messages through urllib3, each within a time limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Refuse, in every format, a query with rows of several systems or collections, which would be scored as
-one."""
+"""Refuse a query with rows of several systems or collections."""
 
 from __future__ import annotations
 

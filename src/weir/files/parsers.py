@@ -1,4 +1,4 @@
-"""Parse rankings and judgments in blocks, by compiled code or numpy."""
+"""Parse rankings and judgments in blocks, compiled or with numpy."""
 
 from __future__ import annotations
 

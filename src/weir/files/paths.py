@@ -1,4 +1,4 @@
-"""Interpret the paths that users give."""
+"""Interpret users' paths."""
 
 from __future__ import annotations
 

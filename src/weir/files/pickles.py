@@ -1,4 +1,4 @@
-"""Read pickles as data (containers, texts, numbers, NumPy scalars) without running code."""
+"""Read pickles as plain data, without running code."""
 
 from __future__ import annotations
 

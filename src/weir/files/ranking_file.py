@@ -1,4 +1,4 @@
-"""Read single rankings of a run file that Weir wrote, without reading the whole file."""
+"""Read single rankings of a run file that Weir wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read and write scores by query: JSON lines, one JSON value, CSV, or a baseline for gates."""
+"""Read and write scores by query, and baselines for gates."""
 
 from __future__ import annotations
 

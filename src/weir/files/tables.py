@@ -1,4 +1,4 @@
-"""Read Parquet files, Arrow files and frames in memory, in chunks, without a Python object for each text."""
+"""Read Parquet files, Arrow files and frames in chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read text files, plain or compressed (.gz, .zst), and TOML files."""
+"""Read text, compressed and TOML files."""
 
 from __future__ import annotations
 

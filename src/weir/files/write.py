@@ -1,4 +1,4 @@
-"""Write and convert rankings and judgments, atomically, in any format."""
+"""Write and convert rankings and judgments."""
 
 from __future__ import annotations
 
