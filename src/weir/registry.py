@@ -159,8 +159,8 @@ class Identity:
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
         """Return the identity of a function, model or other object.
 
-        name: by default the name of the function, of the checkpoint of a model of transformers or
-            sentence-transformers, or of the object's class.
+        name: by default that of the function, the checkpoint of a transformers or sentence-transformers
+            model, or the class.
         version: identifies the object for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 

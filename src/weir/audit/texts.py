@@ -158,8 +158,8 @@ def length_profile(
     """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
     rankings.
 
-    Correlation: mean over queries of Spearman's of score and length; NaN if never defined. None if the
-        collection has none of the documents.
+    The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
+    the collection has none of the documents.
     lengths: words of each document, int64[documents].
     """
     top = run.top(FIRST_RANKS)

@@ -359,9 +359,8 @@ def svg(
     inter: bool = False,
     dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element whose description gives the numbers in words.
+    """Return a chart as an SVG element, `width` pixels wide, whose description gives the numbers in words.
 
-    width: in pixels.
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
     inter: the page has the font Inter, so that text widths are exact.

@@ -232,11 +232,10 @@ class Judged:
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query's rows, float64[Q], added in row order as in trec_eval; 0
-        without rows.
+        """Return the sum of the rows' weights for each query, float64[Q], added in row order as in trec_eval;
+        0 without rows.
 
         query: query number of each row.
-        weight: weight of each row.
         """
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
@@ -266,7 +265,7 @@ def own_documents(
     OWN_DEPTH).
 
     The second count leaves out identifiers that are plain numbers.
-    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]], in UTF-8.
+    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
     doc: int[n]: documents of all rankings in rank order; -1 without an identifier.
     ptr: int64[queries + 1]: offsets of the rankings in `doc`.
     """

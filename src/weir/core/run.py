@@ -276,25 +276,22 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query.
+        """Return the run without the documents listed for each of its queries.
 
-        excluded: a list for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query; an empty list allows all.
+        """Return the run with only the documents listed for each of its queries; an empty list allows all.
 
-        candidates: a list for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the mask of each query permits.
+        """Return the run with only the documents that the masks of its queries permit.
 
-        masks: one for each of the run's queries.
         Raises BadValue if document identifiers were not read.
         """
         self.refuse_nameless()

@@ -184,7 +184,7 @@ class Table:
         """Return the table as CSV: the header, then each cell's unrounded number, else its text, without
         marks.
 
-        Missing numbers are empty; text that a spreadsheet would run as a formula gets an apostrophe first.
+        Missing numbers are empty; text like a formula gets an apostrophe first.
         """
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
@@ -358,12 +358,10 @@ def tables_as_text(
 ) -> str:
     """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page).
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
     width, colour: of the terminal; used in "text" only.
     title: of the HTML page.
     notes: printed below in "text", as comments in "latex", nowhere else.
-
-    Raises UnknownName for another form.
     """
     match form:
         case "text":

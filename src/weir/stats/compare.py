@@ -127,18 +127,14 @@ def usual_correction(test: str, by_group: bool = False) -> str:
     """Return the default correction of a test's p-values: "holm", or "bh" by group unless the test is
     familywise.
 
-    by_group: the test is applied to each group of queries; raises UnknownName for an unknown test.
+    Raises UnknownName for an unknown test, by group.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction of a test whose p-values already hold for all pairs together, such as
-    tukey.
-
-    With a margin it is allowed, as it then corrects the tests of equivalence. UnknownName for an unknown
-    test.
-    """
+    """Raise BadValue for a correction of a familywise test, such as tukey; with a margin it corrects
+    equivalence and may stand."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -807,6 +803,7 @@ def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTabl
     """Return a table of the means of systems on several datasets, whose columns are datasets.
 
     datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
+    name: of the datasets together.
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     if len(datasets) < 2:
@@ -834,11 +831,10 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over their means on several datasets.
+    """Return the comparison of systems over their means on several datasets; with a baseline also datasets
+    won and lost.
 
-    With a baseline, it also counts the datasets on which each system is better or worse.
-    datasets: see `across`.
-    name: of the datasets together.
+    datasets, name: see `across`.
     each: comparisons with the baseline on single datasets, if already made.
     Raises BadValue as `across`.
     """

@@ -142,13 +142,11 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for the differences between two systems.
+    """Return the power plan for the differences, float64[queries], between two systems, `names`.
 
-    differences: float64[queries]; if all are equal nothing can be planned.
     effects: true differences to find.
     wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-    names: of the two systems.
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
     """
     n = len(differences)
@@ -186,8 +184,7 @@ def reach(
     test: a name in TESTS.
     units: number of queries or datasets.
     family: the tests corrected together, all assumed to have their smallest p-values.
-    systems: number of systems compared.
-    beside: smallest p-values of tests in other tables, corrected in the same family.
+    beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)

@@ -262,12 +262,11 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
-    ratios.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of its difference from the
+    ratio `less`.
 
     parts: (numerator, denominator) by query, float64[queries] each.
-    less: a ratio to subtract.
-    Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
+    Samples with a denominator of 0 are left out; NaN if none remains, or for fewer than `fewest` queries.
     Raises BadValue for a level not between 0 and 1.
     """
     _check_level(level)

@@ -59,8 +59,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     """Return the abstention curve of each measure with its normalised area (nAUC), as MTEB computes them.
 
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
-    ties: queries of equal confidence count by their "mean", or in the "order" of the scores (MTEB before its
-        issue 5613).
+    ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
     Unanswered queries count as least confident. Raises UnknownName for another confidence, BadValue for
     another rule of ties and for a run that answers no scored query.
     """

@@ -38,11 +38,13 @@ Discount: TypeAlias = Callable[[Float64], Float64]
 def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
-    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it too.
+    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it
+    too. The ideal ranking greedily takes the best document at each rank, as in ndeval, so values may slightly
+    exceed 1.
+
     alpha: loss of worth by each such document, 0 to 1.
 
-    The ideal ranking greedily takes the best document at each rank, as in ndeval, which is not always optimal:
-    values may slightly exceed 1. Source: Clarke et al. 2008; ndeval 4.5.
+    Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, logarithmic)
 
