@@ -33,7 +33,7 @@ NAME_CHARACTERS = 80
 class Registry(Generic[T]):
     """A mapping from names to values, such as measures or systems, with imports on look-up.
 
-    lazy: a package that imports, and so registers, its names when they are looked up.
+    lazy: a package that imports, and so registers, its names on look-up.
     more: a function that registers further names, called when a name is not found elsewhere.
     group: group of entry points of other distributions, by default `weir.<kind>s`.
     prepared: a function applied to each value before it is registered.

@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; [] if there are none."""
+    """Return the kinds of damage in a text, such as a wrong encoding; [] if none."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 

@@ -102,7 +102,7 @@ def _has_parts(name: str, docs: Ids) -> bool:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return notes on judgments and document rules that name missing documents; [] if there are none."""
+    """Return notes on judgments and document rules that name missing documents; [] if none."""
     found = dangling(qrels, docs)
     rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
     return [*([] if found is None else [found.note(collection)]), *rules]

@@ -310,7 +310,7 @@ def table_of(
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
     """Return a table of the first ten rows of these columns, with long texts cut, below `title`.
 
-    count: the number of all rows; a sentence below the table says how many are not shown.
+    count: the number of all rows, by which a sentence says how many are not shown.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -581,7 +581,7 @@ def columns(
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
     width: of the terminal; None for no limit.
-    Too wide cells are wrapped. Columns that do not fit go to further tables below, each with the first `keys`
+    Wide cells are wrapped; columns that do not fit go to further tables below, each with the first `keys`
     columns.
     """
     plain, natural = _printable_cells(lines)

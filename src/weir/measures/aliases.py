@@ -1,7 +1,5 @@
-"""Other tools' names of measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers, ir-measures.
-
-A name is listed only if its tool defines it as Weir does; else it is refused with the reason.
-"""
+"""Other tools' names of measures; a name is listed only if its tool defines it as Weir does, else refused
+with the reason."""
 
 from __future__ import annotations
 

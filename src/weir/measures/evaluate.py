@@ -1,8 +1,4 @@
-"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and
-self-matches.
-
-By default every judged query counts, and an unanswered query scores 0.
-"""
+"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and self-matches."""
 
 from __future__ import annotations
 

@@ -506,9 +506,9 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few queries or draws can show no difference, and how many would.
+    """Return a sentence on why so few queries (`units` of a noun `unit`) or draws can show no difference, and
+    how many would.
 
-    unit: noun for `units`, such as "queries".
     tests: number of tests corrected together.
     """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""

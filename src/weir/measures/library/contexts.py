@@ -1,7 +1,5 @@
-"""Measures of the contexts that a generator is given, and their nuggets. Relevant: the grade is `rel` or better.
-
-Only retrieved documents are measured, no generated text.
-"""
+"""Measures of retrieved contexts and their nuggets; generated text is not read. Relevant: the grade is `rel`
+or better."""
 
 from __future__ import annotations
 

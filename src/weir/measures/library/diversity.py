@@ -1,7 +1,7 @@
-"""Measures of rankings that should serve every intent of a query. Relevant: the grade is `rel` or better.
+"""Measures of rankings that should serve every intent (subtopic) of a query. Relevant: the grade is `rel` or
+better.
 
-They need judgments of intents (subtopics): TREC's second column. Only intents with a known relevant document count,
-all alike; a query without any scores 0.
+Only intents with a known relevant document count, all alike; a query without any scores 0.
 """
 
 from __future__ import annotations

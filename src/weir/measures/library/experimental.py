@@ -1,7 +1,5 @@
-"""Measures that trec_eval calls experimental: gains relative to the gain possible so far.
-
-Relevant: the grade is `rel` or better.
-"""
+"""Measures that trec_eval calls experimental: gains relative to the possible gain. Relevant: the grade is
+`rel` or better."""
 
 from __future__ import annotations
 

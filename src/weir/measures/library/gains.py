@@ -53,7 +53,6 @@ def IDCG(
 ) -> Float64:
     """Discounted cumulative gain of the best possible ranking of the first k: the divisor of nDCG.
 
-    It describes the judgments, so unanswered queries have a value, too.
     gain: "linear", "exp" or a table, as in DCG.
     base: base of the logarithm.
     discount: "trec" or "original", as in DCG.
@@ -86,7 +85,8 @@ def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
     """Scaled discounted cumulative gain: divided by that of k documents of the highest grade.
 
     Unlike nDCG it does not depend on the judgments, so a query with few relevant documents cannot reach 1.
-    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused. ir-measures has no default.
+
+    max_grade: highest grade of the scale, 1 to 100; a higher grade is refused.
 
     Source: ir-measures SDCG; cwl_eval cwl_dcg.py.
     """

@@ -1,7 +1,8 @@
-"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel` or better.
+"""Measures for incomplete judgments, and shares of a ranking that were judged. Relevant: the grade is `rel`
+or better.
 
-Other documents are of three kinds, as in trec_eval: judged not relevant (a grade from 0), pooled but not judged (a
-grade below 0), and outside the pool (no grade). A cut-off first cuts the ranking, as with trec_eval's option -M.
+A grade below 0 means pooled but not judged, as in trec_eval. A cutoff first cuts the ranking, as its option
+-M.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ EPSILON = 0.00001  # of infAP, where nothing judged stands above
 def Judged_at(j: Judged, *, k: int) -> Float64:
     """Share of the first k documents returned that were judged for this query, with any grade.
 
-    The divisor is the number returned, at most k; 0 if nothing was. A document judged for another query only is not
-    judged. Source: ir-measures' Judged@k; Elastic's judge rate.
+    The divisor is the number returned, at most k; 0 if nothing was. Source: ir-measures' Judged@k; Elastic's
+    judge rate.
     """
     return ratio(_judged(j, k), np.minimum(j.retrieved, k))
 
