@@ -43,8 +43,10 @@ def serve(
     token: the owner's token, of 16 characters or more; "" draws one.
     read_only: take no judgments.
     collection: source of a pool's texts; None takes the texts on its sheet.
-    suggestions: file of a model's labels to suggest. Raises BadValue for an unavailable host or port, a short
-        token, and no token for a host that other machines reach.
+    suggestions: file of a model's labels to suggest.
+
+    Raises BadValue for an unavailable host or port, a short token, and no token for a host that other
+    machines reach.
     """
     hosts = hosts_of(host)
     if token and len(token) < TOKEN_CHARACTERS:

@@ -201,7 +201,6 @@ class PromptTemplate:
         return FilledPrompt(system, user, token)
 
     def describe(self) -> dict[str, object]:
-        """Return name and version, which identify stored results."""
         return {"name": self.name, "version": self.digest}
 
 
