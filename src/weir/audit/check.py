@@ -67,7 +67,7 @@ class Check:
 
     @property
     def source(self) -> str:
-        """Text after "Source:" in the function's docstring; "" if there is none."""
+        """Text after "Source:" in the function's docstring; "" if none."""
         text = (inspect.getdoc(self.function) or "").replace("\n", " ")
         match = re.search(r"\bSources?(?: of [^:]*)?: (.*)\.", text)
         return match[1] if match else ""

@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; [] if there are none."""
+    """Return the kinds of damage in a text, such as a wrong encoding; [] if none."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -158,8 +158,8 @@ def length_profile(
     """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
     rankings.
 
-    Correlation: mean over queries of Spearman's of score and length; NaN if never defined. None if the
-        collection has none of the documents.
+    The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
+    the collection has none of the documents.
     lengths: words of each document, int64[documents].
     """
     top = run.top(FIRST_RANKS)

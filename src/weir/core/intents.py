@@ -71,8 +71,8 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from lists with one entry for each judgment; queries and documents are numbered in
-        order of appearance.
+        """Return judgments from lists with an entry for each; queries and documents are numbered in order of
+        appearance.
 
         bank: {(query, intent): weight}, by default 1; may name intents without judged documents, which then
             count.

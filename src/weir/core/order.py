@@ -145,7 +145,6 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
     each.
 
     ptr: int64[Q + 1], row offsets of the queries.
-    score: in result order.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -190,10 +189,8 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    (0, 0) if no ranking ends within a tie, or if fewer than two, or than half of the nonempty rankings, have
-    length k.
-    length: number of documents of each ranking.
-    tied_end: True for each ranking that ends within a tie.
+    (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
+    length, tied_end: documents of each ranking, True if it ends within a tie.
     """
     if not tied_end.any():
         return 0, 0

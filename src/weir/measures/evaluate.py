@@ -1,8 +1,4 @@
-"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and
-self-matches.
-
-By default every judged query counts, and an unanswered query scores 0.
-"""
+"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and self-matches."""
 
 from __future__ import annotations
 
@@ -211,8 +207,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     """Return the scores of a run joined with judgments, with their range over orders of ties where documents
     tie.
 
-    Raises BadValue if no query counts, and for a mean or range over orders that the conventions require but
-    that cannot be computed.
+    Raises BadValue if no query counts, and for a required mean or range over orders that cannot be computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")

@@ -117,9 +117,9 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval (low, high) of a statistic of two orders of systems.
+    """Return the 95% interval (low, high) of a statistic of two orders of systems; NaN if undefined or for
+    one query.
 
-    NaN if the statistic is undefined or for fewer than two queries.
     resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
     limits: least and largest possible value.
@@ -207,7 +207,7 @@ def order_agreement(
 
     runs: {system: its run}.
     names: of the two sets of labels.
-    test: the paired test that decides pairs of systems, a name in TESTS.
+    test: the paired test, in TESTS, that decides pairs of systems.
     Raises BadValue for fewer than two systems or common queries, a system that answers none of these, and a
     measure without a direction.
     """

@@ -408,7 +408,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
     """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if
-    there are none.
+    none.
 
     once: words on documents that were removed from the rankings.
     """
@@ -668,8 +668,8 @@ def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
     Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
-    marks the best of several systems. Further columns: means by people's labels and the judged share, if
-    known, and the queries answered.
+    marks the best. Further columns: means by people's labels and judged share, if known, and queries
+    answered.
     explain: say how the intervals were made.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}

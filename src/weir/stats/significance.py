@@ -248,7 +248,7 @@ def exact_mean(values: Float64) -> float:
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the exact mean of the values that are not NaN; NaN if there are none."""
+    """Return the exact mean of the values that are not NaN; NaN if none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 

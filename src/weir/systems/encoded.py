@@ -185,6 +185,7 @@ def open_rows(
 ) -> StoredRows | None:
     """Return the stored rows of the documents of the index in the folder `at`.
 
+    codec: format of the rows, such as "fp32".
     needed: raise StoreError if the store no longer has the rows; False returns None.
 
     Raises StoreError for a damaged index, BadValue for another corpus.
