@@ -142,7 +142,10 @@ def results_by_query(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
-    """Return ({(dataset, system): scores by query}, notes) of a results folder; as `results`."""
+    """Return ({(dataset, system): scores by query}, notes) of a results folder.
+
+    Arguments and errors as for `results`.
+    """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
     scores: dict[tuple[str, str], Scores] = {}
@@ -497,8 +500,8 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises an
-    error of reading if none is left.
+    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises a
+    file's error if all fail.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)

@@ -33,7 +33,7 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases: small objects with names such as paths."""
+    """A store of leases: small objects under names such as paths."""
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new object and return True; return False if the name exists."""
@@ -268,7 +268,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove a killed process's lock file; a held lock stays. Raises StoreError."""
+    """Remove the lock file that a killed process left; a held lock stays. Raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass

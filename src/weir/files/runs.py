@@ -82,7 +82,7 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """Numbers of a run file's queries and documents, and counts, while it is read."""
+    """Numbers assigned to queries and documents while a run file is read, and counts of what was seen."""
 
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""
@@ -127,7 +127,7 @@ class IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return a number for each row's document, int32[rows]; each block numbers its documents anew."""
+        """Return a number for each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -269,8 +269,8 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Return, and warn (RankingWarning) of, signs that rows were meant in another order than by score; ()
-    without.
+    """Return sentences on signs that rows were meant in another order than by score, and warn of them
+    (RankingWarning); () without any.
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -363,7 +363,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows; as `read_run`."""
+    """Return the run in a source of rows; arguments and errors as for `read_run`."""
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -448,7 +448,7 @@ def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return a source's run joined with judgments; as `read_run`."""
+    """Return the run in a source of rows, joined with judgments; arguments and errors as for `read_run`."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -548,7 +548,7 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return a run file's name without suffixes; of run.trec or run.json of a result, its folder's."""
+    """Return a run file's name without suffixes; for run.trec or run.json of a result, its folder's name."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
@@ -568,9 +568,9 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return (run with the best row of each repeated document, rows dropped).
+    """Return (run with the best row of each repeated document, number of rows dropped).
 
-    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking.
+    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking for another fault.
     """
     path = path_of(path)
     try:
