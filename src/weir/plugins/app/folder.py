@@ -134,7 +134,7 @@ class Results:
         return self.kept.get(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the first query of a collection with this text, regardless of case and blanks; "" for none."""
+        """Return the first query of a collection with this text, ignoring case and blanks; "" for none."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -153,8 +153,7 @@ class Results:
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return (comparison of a dataset's systems,); (None,) if they cannot be compared; None while it is
-        computed."""
+        """Return (comparison of a dataset's systems,); (None,) if impossible, None while it is computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
@@ -166,7 +165,7 @@ class Results:
         return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
-        """Return a result's system, ready to search; raises StoreError if its collection or an index is missing."""
+        """Return a result's system, ready to search; raises StoreError without its collection or indexes."""
         return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:

@@ -267,8 +267,7 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the encoder's marker, if it has one, inserted after each
-        first token."""
+        """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -330,8 +329,7 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of texts, in order, some thousand texts at a time; numbers that are not
-        finite stay.
+        """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
 
         Raises BadValue, while read, for a text that does not fit into memory.
         """

@@ -138,10 +138,10 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return counts of grades that rose and fell after a probe, and whether the judge is gullible.
+    """Return how many grades rose and fell after a probe, and whether the judge is gullible.
 
     before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
-    noise: share of grades that rises when unchanged pairs are judged again.
+    noise: share of grades that rises without any change.
     """
     both = ~np.isnan(after)
     rose, fell = int(np.sum(after[both] > before[both])), int(np.sum(after[both] < before[both]))

@@ -281,12 +281,12 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: source of the texts; None takes the texts on the sheet.
+    collection: source of the texts; None takes the sheet's.
     judged: return the pairs with a grade instead.
-    limit: number of pairs at most, the first of the sheet.
+    limit: number of pairs at most.
 
     Pairs whose document the collection lacks are left out and counted in `textless`. Raises BadValue if no
-    pair is left, the collection lacks a query, or the sheet has no text of any query or of any document.
+    pair is left, a query is unknown, or the sheet has no text of any query or document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))

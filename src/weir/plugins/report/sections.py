@@ -439,8 +439,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on unanswered queries of these pairs, if they are many or could explain a difference;
-    else ""."""
+    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
+    ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -765,7 +765,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure depends on very different lengths of rankings.
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
 
     dataset, systems: only these; by default all.
     """
@@ -779,8 +779,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with a map of verdicts, and a table of means, on datasets x systems; None for one
-    dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -1700,7 +1699,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence, after a blank, on the dependence of p-values on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on how p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method

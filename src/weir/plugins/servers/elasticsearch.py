@@ -370,7 +370,7 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """Return the fields of the index's mapping: a vector, or each searched field, and the document's
+        """Return the fields of the index's mapping: a vector or the searched fields, and the document's
         number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
@@ -394,8 +394,8 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """Return the settings of the index, by default one shard, so that term statistics cover the whole
-        collection."""
+        """Return the settings of the index, by default one shard, so that term statistics cover all
+        documents."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:

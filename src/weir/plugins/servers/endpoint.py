@@ -648,8 +648,8 @@ class Http:
     open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the server's index for `weir why`; raises BadValue unless it is of Elasticsearch, OpenSearch
-        or Solr."""
+        """Return the server's index for `weir why`; raises BadValue unless Elasticsearch, OpenSearch or Solr
+        serves it."""
         template = self._template()
         values = {**template.values, "dataset": self.dataset or ""}
         solr = template.path.startswith("/solr/") and template.path.endswith("/query")
