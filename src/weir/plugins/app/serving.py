@@ -39,10 +39,10 @@ def serve(
 ) -> None:
     """Serve a folder until interrupted, after passing each judge's URL to `say`.
 
-    ports: the first free one is taken; 0 is any.
-    token: the owner's, of 16 characters or more; "" draws one.
+    ports: the first free one is taken. 0 is any.
+    token: the owner's, of 16 characters or more. "" draws one.
     read_only: take no judgments.
-    collection: where the texts of a pool are; None takes those on its sheet.
+    collection: where the texts of a pool are. None takes those on its sheet.
     suggestions: a model's labels to suggest.
 
     Raises BadValue for an unavailable host or port, a short token, and none for a host that other machines

@@ -127,7 +127,7 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
         relevant = grades >= scale.relevant_from
     rows = []
     for row in np.random.default_rng(seed).permutation(len(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         if relevant[row] and (people is None or people.get(query, {}).get(doc, 1) > 0):
             rows.append(row)
     return rows
@@ -292,7 +292,7 @@ def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
     """Return grades, float64[pairs], as judgments, without NaN."""
     labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         labels.setdefault(query, {})[doc] = float(grades[row])
     return Qrels.of(labels)
 

@@ -40,7 +40,7 @@ class FilteringIndex(Protocol):
         """Return (usual, largest) effort of a search, the part of the index that it visits; 0 if all is
         visited."""
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
 
     def near_among(
@@ -126,7 +126,7 @@ class Loss:
         return self.quantisation + self.graph
 
 
-def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
+def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
     """Return the share of the exact k best documents that an index misses, averaged over queries."""
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)

@@ -341,7 +341,7 @@ def _documents(
 # What judges do.
 
 
-def answer(visit: Visit) -> Redirect:
+def store_answer(visit: Visit) -> Redirect:
     """Store an answer and redirect to the next pair or the list; raises BadValue for an incomplete answer."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
@@ -823,7 +823,7 @@ PAGES: Sequence[Page] = [
     Page("/judge/{room}/decide", "judging/judge.html", _decide_page, judges=True),
     Page("/judge/{room}/compare", "judging/compare.html", _compare_page, judges=True),
     Page("/judge/{room}", "judging/judge.html", _judge_page, judges=True),
-    Page("/judge/{room}/answer", "judging/judge.html", answer, judges=True, writes=True),
+    Page("/judge/{room}/answer", "judging/judge.html", store_answer, judges=True, writes=True),
     Page("/judge/{room}/prefer", "judging/compare.html", prefer, judges=True, writes=True),
     Page("/judge/{room}/undo", "judging/judge.html", undo, judges=True, writes=True),
     Page("/judge/{room}/plan", "judging/progress.html", set_plan, writes=True),
