@@ -52,7 +52,6 @@ def _is_result(value: object) -> bool:
 
 
 def _splits(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {split: scores of each subset} of a result in either layout."""
     if "scores" in value:
         return dict(value["scores"])
     found = {}

@@ -308,7 +308,6 @@ def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[
 
 
 def _layout(root: Path, parts: Mapping[PurePath, CollectionPart]) -> CollectionLayout:
-    """Return the layout of files by their paths below a folder."""
     files, splits = (
         {path.name: part for path, part in sorted(parts.items()) if str(path.parent) == at}
         for at in (".", "qrels")

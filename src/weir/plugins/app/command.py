@@ -95,7 +95,6 @@ def command(
 
 
 def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:
-    """Return the results folder made in the current folder from files of rankings."""
     if api.given.is_results_folder(judgments):
         raise BadValue(
             f"found the results folder {judgments} and {len(runs)} more; expected one, or judgments and files of "

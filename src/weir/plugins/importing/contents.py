@@ -258,7 +258,6 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return "query_id", "id", or "" for row numbers; raises BadValue if it is open."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:

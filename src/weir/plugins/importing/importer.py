@@ -388,7 +388,6 @@ _SHARD = re.compile(r"(\d{5})-of-(\d{5})(?!\d)")
 
 
 def _refuse_missing_shards(paths: Iterable[Path]) -> None:
-    """Raise BadValue if of a file in shards, called as train-00000-of-00002.parquet, some are not among the paths."""
     shards: dict[tuple[Path, int], set[str]] = {}
     for path in paths:
         if shard := _SHARD.search(path.name):

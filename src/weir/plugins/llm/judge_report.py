@@ -312,7 +312,9 @@ def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScal
     if pairs.people is None:
         return None
     by_people = pairs.people.to_dict()
-    human = np.array([by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.names, range(len(pairs)))])
+    human = np.array(
+        [by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.query_and_document, range(len(pairs)))]
+    )
     both = ~np.isnan(human) & ~np.isnan(grades)
     if not both.any():
         return None

@@ -433,7 +433,6 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on the unanswered queries that are many, or could make up the difference of a pair of systems."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -1452,7 +1451,6 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
-    """Return the datasets whose score bounds name every pair of systems that may change places."""
     cut = {
         finding.subject
         for one in audits

@@ -598,7 +598,6 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, else 1.0."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 
