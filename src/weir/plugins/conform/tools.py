@@ -78,7 +78,8 @@ def ask(
 ) -> Answers:
     """Return a tool's answers; a process that dies is started again after the vector that killed it.
 
-    checkout: the folder of a tool that is not a package.
+    python: the Python of the environment that has the tool.
+    checkout: the folder of a tool that is no package: birco.
 
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """
