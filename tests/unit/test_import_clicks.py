@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import numpy as np
 import pytest
@@ -256,3 +257,26 @@ def test_clicks_of_one_query_in_two_languages_are_no_sum(tmp_path):
     path = _table(tmp_path, "query,language,doc_id,clicks,impressions\nred,en,a,1,50\nred,de,a,9,50\n")
     with pytest.raises(BadValue, match="a row of language 'de' for query 'red'"):
         weir.import_files(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_events_are_no_ranking_whatever_their_column_is_called(tmp_path, capsys, seed):
+    draw = random.Random(seed)
+    words = draw.sample(
+        ["click", "Impression", "view", "add_to_cart", "add to cart", "PURCHASE", "page-view"], 3
+    )
+    name = draw.choice(["event", "action", "event_type", "type", "what happened"])
+    place = draw.choice(["position", "rank", "date"])
+    rows = [(f"q{n % 3}", f"d{n}", draw.choice(words), str(n + 1)) for n in range(draw.randint(1, 30))]
+    path = tmp_path / "log.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in [("query_id", "doc_id", name, place), *rows]))
+    command = ["data", "import", str(path), "-o", str(tmp_path / "mine")]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert f"the rows are events ({rows[0][2]}" in said
+    assert f"in '{name}'), no ranking" in said
+    assert main([*command, "--columns", "retrieved=doc_id"]) == 0
+    other = [*rows, ("q0", "another", "a remark", "99")]  # a column that also holds other words says nothing
+    path.write_text("".join(",".join(row) + "\n" for row in [("query_id", "doc_id", name, place), *other]))
+    main(command)
+    assert "the rows are events" not in capsys.readouterr().err

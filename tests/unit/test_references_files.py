@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -227,3 +228,45 @@ def test_documents_in_two_places_are_refused(shop):
         FormatError, match=r"documents in golden.jsonl and in products.jsonl; expected documents in one place"
     ):
         weir.load(shop / "golden.jsonl")
+
+
+def saved(folder, rows, shards=1):
+    """A data set as `save_to_disk` of datasets writes it: Arrow streams and their record."""
+    folder.mkdir(parents=True)
+    table = pyarrow.Table.from_pylist(rows)
+    names = [f"data-{n:05d}-of-{shards:05d}.arrow" for n in range(shards)]
+    for n, name in enumerate(names):
+        part = table.slice(n * len(rows) // shards, (n + 1) * len(rows) // shards - n * len(rows) // shards)
+        with (folder / name).open("wb") as file, pyarrow.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(part)
+    record = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "ab", "_split": None}
+    (folder / "state.json").write_text(json.dumps(record))
+    (folder / "dataset_info.json").write_text(json.dumps({"features": {}, "citation": ""}))
+
+
+@pytest.mark.parametrize("split_folders", [False, True])
+def test_saved_data_sets_are_a_collection_or_named(tmp_path, capsys, split_folders):
+    folder = tmp_path / "saved"
+    documents = [{"_id": f"d{n}", "title": "", "text": f"word{n}"} for n in range(7)]
+    queries = [{"_id": "q1", "text": "word1"}, {"_id": "q2", "text": "word5"}]
+    grades = [("q1", "d1", 2), ("q1", "d3", 0), ("q2", "d5", 1)]
+    parts = {"corpus": documents, "queries": queries}
+    parts["qrels"] = [dict(zip(("query-id", "corpus-id", "score"), row, strict=True)) for row in grades]
+    for name, rows in parts.items():
+        split = ("test" if name == "qrels" else name) if split_folders else ""
+        saved(folder / name / split, rows, shards=3 if name == "corpus" else 1)
+        if split:
+            (folder / name / "dataset_dict.json").write_text(json.dumps({"splits": [split]}))
+    found = weir.load(str(folder))
+    assert len(found.corpus) == 7
+    assert by_text(found) == {"word1": {"d1": 2, "d3": 0}, "word5": {"d5": 1}}
+    judgments = folder / "qrels" / ("test" if split_folders else "")
+    assert main(["data", "stats", str(judgments)]) == 2
+    assert "found a saved data set, data-00000-of-00001.arrow" in capsys.readouterr().err
+    assert main(["data", "import", str(judgments), "-o", str(tmp_path / "mine")]) == 2
+    said = capsys.readouterr().err
+    assert "data-00000-of-00001.arrow" in said
+    assert "state.json" not in said
+    (next(folder.rglob("data-00001-of-00003.arrow"))).unlink()
+    with pytest.raises(WeirError, match="found 2 of 3 shards"):
+        weir.load(str(folder))

@@ -5,6 +5,9 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas
+import polars
+import pyarrow
 import pytest
 
 import weir
@@ -92,6 +95,32 @@ def test_documents_and_ranks(tmp_path, capsys, shape):
     check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, ["documents", "ranks"])
 
 
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_queries_and_the_second_column(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    crossed = written(tmp_path / "crossed.trec", exchanged(run, 0, 1))
+    check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, ["the query 'Q0'", "second column"])
+    top = [row for row in run if row[3] == "1"]  # no document twice
+    crossed = written(tmp_path / "crossed.trec", exchanged(top, 0, 1))
+    check_refused(capsys, tmp_path / "q.txt", crossed, ["the query 'Q0'"])
+
+
+def test_queries_and_ranks(tmp_path, capsys):
+    judged, run = rows("large")
+    crossed = written(tmp_path / "crossed.trec", exchanged(run, 0, 3))
+    check_refused(capsys, written(tmp_path / "q.txt", judged), crossed, ["queries that count up", "ranks"])
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_rankings_by_rank_pass(tmp_path, capsys, shape):
+    judged, run = rows(shape)
+    queries = list(dict.fromkeys(row[0] for row in run))
+    mixed = sorted(run, key=lambda row: (int(row[3]), queries.index(row[0])))
+    files = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", mixed)
+    assert refusal(capsys, "eval", *files)[0] == 0
+    assert refusal(capsys, "eval", files[0], written(tmp_path / "top.trec", mixed[: len(queries)]))[0] == 0
+
+
 @pytest.mark.parametrize(("at", "kind"), [(0, "queries"), (2, "documents")])
 def test_identifiers_and_scores(tmp_path, capsys, at, kind):
     judged, run = rows("large")
@@ -120,6 +149,20 @@ def test_right_columns_pass_whatever_the_identifiers(tmp_path, capsys, shape):
         files = written(tmp_path / "q.txt", judged), written(tmp_path / "run.trec", run)
         assert refusal(capsys, "eval", *files)[0] == 0
         assert refusal(capsys, "audit", *files)[0] == 0
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_documents_and_grades_of_frames(shape):
+    judged, run = rows(shape)
+    rankings = {}
+    for query, _, doc, _, score, _ in run:
+        rankings.setdefault(query, {})[doc] = float(score)
+    query, _, doc, grade = map(list, zip(*judged, strict=True))
+    number = doc if shape == "words" else list(map(int, doc))
+    for made in (pandas.DataFrame, polars.DataFrame, pyarrow.table):
+        frame = made({"query_id": query, "doc_id": list(map(int, grade)), "relevance": number})
+        with pytest.raises(BadValue, match=r"documents that are all grades.*look exchanged"):
+            weir.evaluate(frame, rankings, "nDCG@10")
 
 
 def test_values_in_memory():

@@ -15,7 +15,7 @@ from weir.api.progress import Progress, redraws
 from weir.api.result_set import ResultSet
 from weir.api.results_folder import run_grid
 from weir.api.rows import row_tables
-from weir.argument_types import checked, named_arguments, shortened, shown_value
+from weir.argument_types import checked, named_arguments, shortened, shown_value, with_converted
 from weir.core import frames, results
 from weir.core.scores import Note, Row, Scores
 from weir.core.tables import Table
@@ -266,6 +266,7 @@ def _run(
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several
+    datasets = with_converted(datasets)
     if isinstance(datasets, Mapping):
         return [_named_dataset(name, one) for name, one in datasets.items()]
     alone = isinstance(datasets, (str, Path, Dataset)) or (

@@ -13,7 +13,7 @@ from weir.errors import BadRanking, BadValue
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A labelled series of values, such as one of pandas."""
+    """A labelled series of values, such as a Series of pandas."""
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """Return (label, value) of each entry, in order."""
@@ -32,11 +32,12 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return documents and scores of a query, given as a mapping, documents in rank order, (document, score)
-    pairs or a Series.
+    """Return {document: score} of one query's ranking, given as a mapping, documents in rank order,
+    (document, score) pairs or a Series.
 
-    n documents without scores get n down to 1. Raises BadRanking for another type, such as a set, and for a
-    repeated document.
+    n documents without scores get n down to 1. Raises BadRanking for another type, such as a set, for
+    rankings of several queries, and for a repeated document.
+    where: the ranking's name in messages.
     """
     several = hasattr(ranking, "columns")
     if isinstance(ranking, Mapping) and not several:
@@ -71,9 +72,10 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return documents and grades of a query, given in a form of `scores_of_ranking`; documents alone have grade 1.
+    """Return {document: grade} of one query's judgments, given in a form of `scores_of_ranking` or as a set.
 
-    Raises BadValue for other types and for a document with two grades.
+    Documents without grades get 1. Raises BadValue for other types and for a document with two grades.
+    where: the judgments' name in messages.
     """
     if isinstance(judgments, Mapping):
         return judgments

@@ -1,4 +1,4 @@
-"""Short names of systems, with only the parts that tell them apart."""
+"""Short names of systems, with only the settings that tell them apart."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a short name for each system, different for different names: `dense("minilm", dtype="bf16")`
-    becomes minilm.
+    """Return a short label for each system, distinct for distinct names: `dense("minilm", dtype="bf16")`
+    gives minilm.
 
-    chosen: {name: label} of systems with a fixed label; labels must differ from each other and from other names.
-
-    Settings are dropped, and the function around a model's name. Equal names get back the settings that
-    differ, then the function, then all. A name that is no expression is kept.
+    Settings are dropped, and the function around a model's name. Equal labels get back the settings that
+    differ, then the function, then the full name. A name that is no expression stays as it is.
+    chosen: {name: label} of systems with a fixed label, which must differ from each other and from other
+        names.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -48,7 +48,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems their name."""
+    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems have their name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -56,8 +56,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC,
-    NFD)."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD)."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -65,10 +64,11 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the names of the systems that a text means: by full name, else title, short name, or path of
-    stored rankings.
+    """Return the names of the systems that a text means; empty if none matches.
 
-    A path may lack its first folders, as "BM25.trec.gz". Empty if none matches.
+    The text is compared with names, then titles, then short names, then paths of stored rankings, whose first
+    folders may be missing ("BM25.trec.gz"). The first kind that matches decides.
+    titles: {name: title}.
     """
     names, parts = tuple(titles), PurePath(text).parts
     short = dict(zip(names, short_names(names), strict=True))

@@ -22,7 +22,7 @@ from weir.datasets import catalogue
 from weir.datasets.load import load_here
 from weir.datasets.names import catalogue_name, is_reference, named_split
 from weir.errors import BadValue, UnknownName
-from weir.experiment.results import ResultCell
+from weir.experiment.results import ResultCell, not_as_published
 from weir.files.paths import path_of
 from weir.models.checkpoints import cards, find_card, split_variant
 from weir.systems.expression import expression_tree
@@ -347,6 +347,21 @@ def reported_of(cell: ResultCell) -> Reported:
     """Return a result's dataset and split as published scores name them, by name or counts; raises
     FormatError for damaged records."""
     return _reported_by_counts(cell.collection, cell.split, cell.grades, cell.documents)
+
+
+def places_of(cells: Sequence[ResultCell]) -> dict[str, tuple[Reported, str]]:
+    """Return {dataset, or group whose members are all there: (itself as published scores name it, how its documents,
+    queries or judgments differ from the published ones, "" if they do not)} of results."""
+    places: dict[str, tuple[Reported, str]] = {}
+    for cell in cells:
+        _, other = places.get(cell.dataset, (None, ""))
+        places[cell.dataset] = reported_of(cell), other or not_as_published(cell)
+    for name in catalogue.groups():
+        members = [places[one] for one in catalogue.members(name) if one in places]
+        if len(members) == len(catalogue.members(name)):
+            other = next((other for _, other in members if other), "")
+            places[name] = Reported(name, members[0][0].split, None), other
+    return places
 
 
 def known_as(name: str, published_name: str) -> str:

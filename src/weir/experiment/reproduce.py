@@ -16,7 +16,6 @@ from weir.core.rounding import change, count, one_or_more, score
 from weir.core.run import Run
 from weir.core.scores import Row
 from weir.core.tables import Table, sentences, table_of
-from weir.datasets import catalogue
 from weir.datasets.load import Dataset
 from weir.errors import BadValue
 from weir.experiment.published import (
@@ -25,6 +24,7 @@ from weir.experiment.published import (
     Reported,
     claimed,
     model_named,
+    places_of,
     published,
     publisher_of,
     reported_of,
@@ -146,16 +146,11 @@ def reproduce(
                 checks_found.append(
                     check if because is None else replace(check, outcome=outcome, because=because)
                 )
-    others = [not_as_published(cell) for cell in cells]
+    places = places_of(cells)
     for row in group_rows([replace(cell, label="") for cell in cells]):
-        members = catalogue.group(row.dataset).members
-        mine = [n for n, cell in enumerate(cells) if cell.dataset in members]
-        split, other = (
-            next((cells[n].split for n in mine), "test"),
-            next((others[n] for n in mine if others[n]), ""),
-        )
-        known = Reported(row.dataset, split, row.queries)
-        checks_found += _checks(row, (str(root), split), known, name, decimals, nearest, other)
+        known, other = places[row.dataset]
+        known = replace(known, queries=row.queries)
+        checks_found += _checks(row, (str(root), known.split), known, name, decimals, nearest, other)
     titles = {cell.system: cell.title for cell in cells}
     return [replace(check, title=titles.get(check.system, "")) for check in checks_found]
 

@@ -40,6 +40,8 @@ class FieldNames:
     parts: Mapping[Part, frozenset[str]]
     """{what a table may hold several of: names of columns that tell their rows apart}."""
     clicks: Mapping[str, frozenset[str]]
+    events: frozenset[str]
+    """Words by which a log names what a user did with a result."""
     containers: frozenset[str]
     inner: frozenset[str]
     unanswerable: Mapping[str, frozenset[str]]
@@ -79,6 +81,7 @@ def field_names() -> FieldNames:
         {within: folded(words) for within, words in table["words"].items()},
         {"system": folded(table["runs"]["names"]), "collection": folded(table["collections"]["names"])},
         {role: folded(words) for role, words in table["clicks"].items()},
+        folded(table["events"]["words"]),
         folded(table["containers"]["names"]),
         folded(table["containers"]["inner"]),
         {fold(name): frozenset(values) for name, values in table["unanswerable"].items()},

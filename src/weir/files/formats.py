@@ -17,7 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.qrels import LARGEST, Origins
-from weir.core.roles import MANY_QUERIES, is_grade, like_grades
+from weir.core.rank_order import HEAD_ROWS
+from weir.core.roles import MANY_QUERIES, grades_as_documents, like_grades
 from weir.core.rounding import counted
 from weir.core.strings import Bytes, Float64, Int64, Strings, take_strings
 from weir.errors import FormatError, LossWarning, give_warning, warn_of_ranking
@@ -130,7 +131,7 @@ FORMATS = (
     Format("pickle", PICKLE_SUFFIXES, rows=False),
 )
 _CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name == "trec" else None]}
-_TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"))
+_TABLES = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"), (b"\xff\xff\xff\xff", "arrow"))
 ARROW_TABLES = tuple(magic for magic, _ in _TABLES)
 """First bytes of tables that pyarrow reads."""
 _MAGIC = (*_TABLES, *((magic, "pickle") for magic in PICKLE_MAGIC))
@@ -446,6 +447,8 @@ def _trec_run_blocks(path: Path, block: int, how: ReadOptions) -> Iterator[Ranki
     def scan_rows(buffer: LineBuffer, stop: int) -> ParsedRows:
         rows = how.engine.scan(buffer, stop, None)
         if rows.bad < 0:
+            if not remarked:
+                _refuse_exchanged_queries(buffer, stop, rows)
             remarked.append(_holds_remark(buffer, stop))
             _refuse_several_tags(buffer, stop, rows, line_ends)
             return replace(rows, ranks=_ranks_of(buffer.buf, stop, rows, None))
@@ -518,6 +521,40 @@ def _refuse_several_tags(buffer: LineBuffer, stop: int, rows: ParsedRows, first:
                 yield f", line {n}", cells[0], cells[5], cells[3]
 
     refuse_several_systems(buffer.path, rows_by_system)
+
+
+def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -> None:
+    # The queries of the first rows against their second column and their ranks.
+    if not len(rows.start):
+        return
+    begin, count = buffer.begin_of_line(int(rows.start[0])), min(len(rows.start), HEAD_ROWS)
+    marked = bytes(buffer.text[begin:stop]).split(None, 1)[0].upper() == b"Q0"
+    if not marked and not (rows.first[:count] == np.arange(count)[: len(rows.first)]).all():
+        return  # nearly always: a query has several rows
+    end = stop if count == len(rows.start) else buffer.begin_of_line(int(rows.start[count]))
+    lines = (
+        columns_of(line) for line in bytes(buffer.text[begin:end]).decode("utf-8", "replace").split("\n")
+    )
+    query, second, _, rank = zip(*(row[:4] for row in lines if row and row[0][0] != "#"), strict=True)
+    other = ""
+    if marked and len({*query}) == 1 < len({*second}):
+        other = f"the query '{query[0]}' in every line, beside a second column that varies"
+    elif _rounds(query) > 1 and not _rounds([*dict.fromkeys(rank)]):
+        other = (
+            f"queries that count up from '{query[0]}' again and again, as ranks do, beside ranks that do not"
+        )
+    if other:
+        raise FormatError(buffer.path, other, f"{TREC_COLUMNS}; two columns look exchanged")
+
+
+def _rounds(names: Sequence[str]) -> int:
+    """Return how often names count up from their first, 0 or 1, in steps of 1; 0 if they do not."""
+    at, rounds = 0, 0
+    for name in names if names[0] in ("0", "1") else ():
+        at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)
+        if name != str(at):
+            return 0
+    return rounds
 
 
 def _refuse_carriage_returns(buffer: LineBuffer, stop: int) -> None:
@@ -702,12 +739,7 @@ def second_column(values: Iterable[str]) -> str:
 
 def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
     """Raise FormatError if documents and grades of judgments are exchanged, judging by the cells of all rows."""
-    if len(docs) < MANY_QUERIES or not like_grades(docs):
-        return
-    cells = grades.tolist()
-    if sum(map(is_grade, cells)) * 2 < len(cells) and len(set(cells)) > len(set(docs.tolist())):
-        beyond = next(cell for cell in cells if not is_grade(cell))
-        found = f"documents that are all grades, such as '{docs[0]}', and grades such as '{beyond}'"
+    if found := grades_as_documents(docs, grades.tolist()):
         raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 
 

@@ -20,7 +20,7 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Origins, Qrels, grade_of
 from weir.core.rank_order import counts_of_scores, order_counts
-from weir.core.roles import GRADES
+from weir.core.roles import GRADES, grades_as_documents
 from weir.core.run import Named, Run
 from weir.core.strings import Ids, Int32
 from weir.errors import BadRanking, BadValue, WeirError, warn_of_ranking
@@ -137,15 +137,21 @@ def qrels_from(value: object) -> Qrels:
         return Qrels.of(_nested(value, "judgments", "grade"))
     _refuse_several_parts(columns, "qrels")
     queries, query, docs, doc, grade = _three(columns, "qrels")
-    where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
-    grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
     at, origins = origin_column(list(columns), "qrels"), None
     if at is not None:
         texts = ["" if text is None else str(text) for text in list(columns.values())[at]()]
-        if len(texts) != len(grades):
-            raise BadValue(f"the column origin holds {len(texts)} rows; expected {len(grades)}")
+        if len(texts) != len(grade):
+            raise BadValue(f"the column origin holds {len(texts)} rows; expected {len(grade)}")
         origins = Origins.of(texts)
-    return Qrels.from_columns(queries, docs, query, doc, grades, origins)
+    where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
+    try:
+        grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
+        return Qrels.from_columns(queries, docs, query, doc, grades, origins)
+    except BadValue:
+        if found := grades_as_documents(docs.strings.take(doc), [str(g).removesuffix(".0") for g in grade]):
+            expected = "documents before grades; the two columns look exchanged"
+            raise BadValue(f"found {found}; expected {expected}") from None
+        raise
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:

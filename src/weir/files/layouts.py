@@ -168,6 +168,12 @@ def find_layout(path: Path, subset: str = "") -> CollectionLayout:
             raise FormatError(path, "rankings of a system", f"judgments or a collection; {whole}")
         names = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
         near = [str(part.member or part.path.name) for part in layout.called]
+        if path.is_dir() and any((path / one).is_file() for one in SAVED):
+            tables = sorted(one.relative_to(path).as_posix() for one in path.rglob("*.arrow"))
+            expected = (
+                "corpus, queries and qrels, each in a folder of its name; weir data import reads its files"
+            )
+            raise FormatError(path, f"a saved data set, {_listed(tables) or 'without tables'}", expected)
         found = f"no part of a collection{f' but {_listed(near)}' * bool(near)}"
         raise FormatError(path, found, f"any of {names} (or with .gz)")
     return layout
@@ -281,6 +287,8 @@ def left_out(layout: CollectionLayout) -> Iterator[str]:
 
 
 _TABLES = {".csv", ".json", ".jsonl", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", *_QRELS_ENDINGS}
+SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
+"""Records in a folder that `save_to_disk` of datasets writes, beside tables in Arrow's format."""
 _STEMS = {
     "corpus": "documents",
     "docs": "documents",

@@ -47,15 +47,17 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
 
 
 def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
-    """Return the probability that each document satisfies, (2^grade - 1) / 2^max_grade; raises BadValue
-    for a grade above `max_grade`."""
+    """Return the probability that each document satisfies, (2^grade - 1) / 2^max_grade, float64[n].
+
+    Raises BadValue for a grade above `max_grade`.
+    """
     refuse_beyond(j, max_grade)
     return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade
 
 
 def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
-    """Return each query's expected reciprocal rank, float64[queries]; 0 without rows.
+    """Return each query's expected reciprocal rank of the stop, float64[queries]; 0 without rows.
 
-    query, rank, stop: of each row, by query then rank; stop is the probability that the reader stops there.
+    query, rank, stop: of each row, by query, then rank; `stop` is the probability of stopping there.
     """
     return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

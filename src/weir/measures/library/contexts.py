@@ -71,7 +71,7 @@ def nuggets_found(
 
     served: maps a grade to the probability, float64[nuggets], that a document of at least this grade was
         seen.
-    importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital ones.
+    importance: "all" counts every nugget alike, "weighted" by its weight, "vital" only vital nuggets.
     partial: credit for a grade above 0 but below `rel`.
     """
     weight = np.ones(len(seen.qrels.query)) if seen.qrels.weight is None else seen.qrels.weight

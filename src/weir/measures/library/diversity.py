@@ -152,7 +152,7 @@ def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def intents_of(j: Judged) -> JudgedIntents:
-    """Return the ranks by intent in a join; raises BadValue for judgments without intents."""
+    """Return the ranks by intent of a join; raises BadValue for judgments without intents."""
     if j.intents is None:
         raise BadValue(
             "the judgments are of documents, not of intents; a diversity measure needs lines such as "
@@ -173,8 +173,10 @@ def reciprocal(rank: Float64) -> Float64:
 
 
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
-    """Return each query's gain from (intent, rank) pairs, float64[queries]: discounted by rank, and by 1 -
-    alpha for each earlier document of the intent."""
+    """Return each query's gain from (intent, rank) pairs, float64[queries].
+
+    A pair gains its discount at this rank, times 1 - alpha for each earlier document of the intent.
+    """
     intent, rank = found
     worth = powers(1.0 - alpha, place_in_query(intent)) * discount(rank.astype(np.float64))
     return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
@@ -191,6 +193,6 @@ def _by_perfect(seen: JudgedIntents, k: int, rel: float, alpha: float, discount:
 
 
 def perfect_gain(k: int, alpha: float, discount: Discount) -> float:
-    """Return the gain of an intent for which each of the first k documents is relevant."""
+    """Return the gain of one intent to which each of the first k documents is relevant."""
     rank = np.arange(1, k + 1, dtype=np.float64)
     return float(np.sum(powers(1.0 - alpha, rank - 1.0) * discount(rank)))

@@ -18,8 +18,8 @@ def golden_subject(
 ) -> tuple[Subject, tuple[tuple[str, str], ...]]:
     """Return (rankings of the systems that answer all typed queries, (system, reason) of each other system).
 
-    queries: {identifier: text}. A text of the collection's own queries has its stored rankings; others are
-        searched for now, unless the system asks a service.
+    queries: {identifier: text}. For a text of the collection's own queries the stored rankings are taken; others are
+        searched now, unless the system asks a service.
     """
     runs, lacking = dict[str, Run](), list[tuple[str, str]]()
     for cell in results.of(collection):

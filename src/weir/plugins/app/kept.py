@@ -23,9 +23,9 @@ SAMPLED_ITEMS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache that computes each value once, slow ones in the background, and drops the least recently used.
+    """A cache that computes each value once, and drops the least recently used beyond `bytes`.
 
-    It takes `bytes` at most, or as many as the newest value alone.
+    The newest value stays even if it is larger.
     """
 
     bytes: int = KEPT_BYTES
@@ -38,15 +38,17 @@ class Kept:
     """Held while a background value is computed, so that one is computed at a time."""
 
     def value_of(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key: the first caller computes it by `make`, others wait; its exception is
-        raised for all."""
+        """Return the value of a key; the first caller computes it by `make`, and others wait for it.
+
+        An exception of `make` is raised for all of them.
+        """
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key; None while `make` computes it in the background."""
+        """Return the value of a key; None while `make` computes it in a background thread."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.
@@ -91,7 +93,8 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return the estimated bytes of a value and all that it refers to."""
+    """Return an estimate of the bytes of a value with all objects that it refers to, by samples of large
+    containers."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

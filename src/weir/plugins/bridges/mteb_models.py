@@ -168,7 +168,7 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
 
 @dataclass(eq=False)
 class MtebSearchModel:
-    """A system of Weir in MTEB's SearchProtocol."""
+    """A system of Weir with the methods of MTEB's SearchProtocol."""
 
     system: Retriever | Reranker
     mteb_model_meta: Any
@@ -176,7 +176,7 @@ class MtebSearchModel:
     """The task's corpus and its searcher, which is None for a re-ranker."""
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
-        """Index the documents of a task, with columns id, text and perhaps title."""
+        """Index the documents of a task (columns id, text, perhaps title), in place of earlier ones."""
         documents = _documents(corpus)
         searcher = None if isinstance(self.system, Reranker) else indexed(self.system, documents)
         self.indexed = documents, searcher
@@ -189,12 +189,11 @@ class MtebSearchModel:
         top_ranked: Mapping[str, list[str]] | None = None,
         **about: object,
     ) -> dict[str, dict[str, float]]:
-        """Return {query: {document: score}} with up to top_k documents.
+        """Return {query: {document: score}} with up to `top_k` documents for each query.
 
-        top_ranked: {query: the only documents to rank}.
-
-        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
-        for conversations, and for a re-ranker without top_ranked.
+        top_ranked: {query: the only documents to rank}. A column "instruction" is appended to the query's
+            text, as in MTEB. Raises BadValue before `index`, for conversations, and for a re-ranker without
+            top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

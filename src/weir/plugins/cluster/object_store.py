@@ -40,7 +40,7 @@ class ObjectStore:
 
     @staticmethod
     def open(address: str) -> ObjectStore:
-        """Return the store at an address, after testing that it can write, write conditionally and delete.
+        """Open the store at an address, and test that it can write, write conditionally and delete.
 
         Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError if the test
         fails.
@@ -99,7 +99,7 @@ class ObjectStore:
             self.files.pipe_file(f"{self.root}/{name}", data)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object; None if there is none. Raises StoreError for more than RECORD_BYTES."""
+        """Return the bytes of an object; None if it is missing. Raises StoreError for more than RECORD_BYTES."""
         with self._reached():
             try:
                 length = self.files.size(f"{self.root}/{name}")
@@ -135,12 +135,12 @@ class ObjectStore:
             self.files.rm_file(f"{self.root}/{name}")
 
     def upload(self, path: Path, name: str, moved: Moved) -> None:
-        """Write a file as an object, which appears when complete."""
+        """Upload a file as an object, which appears when complete."""
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Write an object to a file; return False if there is none."""
+        """Download an object to a file; return False if it is missing."""
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

@@ -52,7 +52,7 @@ EXPECTED = "an object with a document's identifier (_id) and its questions (pred
 
 @dataclass(frozen=True, eq=False)
 class Expansions:
-    """A model's questions about each document, indexed with its text."""
+    """Questions about each document, to be indexed with its text."""
 
     lines: Callable[[int, int], Strings]
     """(start, stop) -> the questions of each document, one on a line."""
@@ -62,13 +62,13 @@ class Expansions:
     """Documents without questions."""
 
     def block(self, start: int, stop: int) -> Strings:
-        """Return the questions of documents start..stop-1 as texts, joined by blanks."""
+        """Return the questions of documents start..stop-1, a text for each document, joined by blanks."""
         lines = self.lines(start, stop)
         return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return a model's questions about each document; they are stored by text in Weir's home."""
+    """Return a model's questions about each document; they are stored by the document's text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -128,7 +128,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
 
 def contents(path: Path) -> str:
-    """Return 16 hex digits, a hash of a file; raises FormatError if it cannot be read."""
+    """Return 16 hex digits, a hash of a file's bytes; raises FormatError if it cannot be read."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -233,9 +233,9 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Return the searcher of the documents with questions, written by the model or read from the file.
+        """Index the documents with their questions, from the model or the file, and return the searcher.
 
-        Warns (RankingWarning) if the file has none for some documents; raises FormatError.
+        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -270,7 +270,7 @@ class Doc2Query:
 
 @dataclass(frozen=True, eq=False)
 class ExpandedSearcher:
-    """A BM25 or RM3 index of changed documents."""
+    """A searcher of a BM25 or RM3 index over expanded or re-weighted documents."""
 
     system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
@@ -411,7 +411,8 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the table of a tokenizer; raises BadValue unless pieces begin with ##, as BERT's."""
+        """Return the table of an encoder's tokenizer; raises BadValue unless later pieces begin with ##, as
+        BERT's."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -426,10 +427,11 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
-        words).
+        """Return the words of each text: (ptr int64[texts + 1], distinct words, weights, numbers of the
+        distinct words).
 
-        A word occurs once in a text, with its largest weight.
+        A word occurs once in a text, with the largest weight of its first pieces.
+        ptr, token, weight: token i of text t lies in ptr[t]:ptr[t + 1], with a weight each.
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

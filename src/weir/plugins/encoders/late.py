@@ -59,7 +59,8 @@ QUERY, DOCUMENT = 32, 300
 
 @dataclass(frozen=True, eq=False)
 class LateRecipe:
-    """All settings of a late-interaction encoder, before anything is loaded."""
+    """The settings of a late-interaction checkpoint: markers, prompts, lengths, filling of queries, skipped
+    tokens."""
 
     checkpoint: Checkpoint
     query_marker: str = ""
@@ -251,7 +252,7 @@ class LateEncoder:
 
 @dataclass(frozen=True, eq=False)
 class TokenEncoder:
-    """A model and tokenizer for documents or queries, with its special tokens."""
+    """An engine and tokenizer for documents or for queries, with marker, prompt and filler."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -266,7 +267,8 @@ class TokenEncoder:
     attended: bool = True
 
     def tokens(self, texts: Sequence[Text]) -> Tokens:
-        """Return the token numbers of texts, with the encoder's marker, if any, after each first token."""
+        """Return the token numbers of texts, with the encoder's marker, if it has one, inserted after each
+        first token."""
         tokens = self.tokenizer(texts)
         if self.marker is None:
             return tokens
@@ -279,7 +281,7 @@ class TokenEncoder:
         return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
-        """Return the tokens, each text filled up to `fill` tokens if set."""
+        """Return the batch with each text filled up with `filler` to `fill` tokens; unchanged if `fill` is 0."""
         if not self.fill:
             return batch
         lengths = batch.lengths
@@ -327,7 +329,8 @@ class LoadedLate:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the token vectors of texts, in order, some thousand texts at a time, with NaN if it occurs.
+        """Yield the token vectors of texts, in order, some thousand texts at a time; numbers that are not
+        finite stay.
 
         Raises BadValue, while read, for a text that does not fit into memory.
         """

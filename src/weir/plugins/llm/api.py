@@ -108,7 +108,11 @@ def _pairs(
     judged: bool,
     ranks: tuple[int, int | None],
 ) -> tuple[Subject | None, Subject | None, JudgingPairs]:
-    """Return (systems to decide among, texts' collection, pairs to judge)."""
+    """Return (runs to decide between, collection with the texts, pairs to judge).
+
+    The first two are None for a sheet of `judging_pool` that names no results, without `collection`. Raises
+    BadValue for a limit below 1, and unless there is exactly one collection.
+    """
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")

@@ -88,7 +88,7 @@ DecisionRule: TypeAlias = Callable[[Qrels, Collection[str]], Decision | None]
 
 @dataclass(frozen=True)
 class Judge:
-    """A model, a prompt and settings that judge pairs."""
+    """A chat model with a judge's prompt, settings and limits."""
 
     chat: ChatModel
     prompt: JudgePrompt
@@ -103,13 +103,13 @@ class Judge:
         return "-".join(f"{MODEL}{self.chat.name}:{template.name}-{template.digest}".split())
 
     def line_entries(self) -> dict[str, object]:
-        """Return the entries that every stored answer has: model, prompt, digest, temperature."""
+        """Return the entries that all lines of the answer files share: model, prompt, digest, temperature."""
         template = self.prompt.template
         model = {"model": self.chat.name, "prompt": template.name, "digest": template.digest}
         return {**model, "temperature": self.settings.temperature}
 
     def declared(self, pairs: JudgingPairs) -> str:
-        """Return 16 hex digits, a hash of everything that decides the answers."""
+        """Return 16 hex digits, a hash of the pairs and of everything that decides the answers."""
         settings = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.query_and_document(row) for row in range(len(pairs))]
         declared = {**self.chat.describe(), **self.line_entries(), "settings": settings, "pairs": names}

@@ -67,7 +67,7 @@ class CanaryCheck:
 
     @property
     def outcome(self) -> Outcome:
-        """ "fail" if any answer changed, else "pass"."""
+        """Return "fail" if any answer changed, else "pass"."""
         return "fail" if self.changed else "pass"
 
 

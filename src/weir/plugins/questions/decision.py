@@ -80,15 +80,13 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best of several systems by the queries judged so far, and whether and when that became
-    certain.
+    """Return the best of several systems by the queries judged so far, and when that became certain.
 
-    values: float64[systems, n] within 0..1, of n of the `queries`, in the random order in which they are
+    values: float64[systems, n] within 0..1, for n of the `queries`, in the random order in which they are
         judged.
     margin: how much better than the best another system may still be.
-    level: probability that a system is called best, at any time, only if it is.
-
-    Raises BadValue for fewer than two systems, no query, or a measure without a direction.
+    level: probability that no system is ever called best wrongly. Raises BadValue for fewer than two systems,
+        no query, or a measure without a direction.
     """
     way, (count, n) = direction(measure), values.shape
     if count < 2 or not n or not way:
@@ -126,13 +124,14 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return the decision by the labels so far; None while no query counts.
+    """Return the decision which of a subject's systems is best by the labels so far; None while no query
+    counts.
 
     new: labels so far, besides the subject's judgments.
-    margin: how much better than the best another system may still be.
-
-    Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
-    favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.
+    open_queries: queries that still have something to judge.
+    margin: how much better than the best another system may still be. Queries count in random order up to the
+        first in `open_queries`, so that quickly judged ones are not favoured. Raises BadValue for fewer than
+        two systems, and for a measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

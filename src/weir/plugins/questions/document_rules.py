@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents with a rule, by query, then rank."""
+    """The ranked documents to which a rule applies, by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -89,8 +89,10 @@ class DocumentRules:
         )
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run with a rule, for the given queries; raises BadValue for a run without
-        identifiers."""
+        """Return the documents of a run to which a rule applies, for the given queries.
+
+        Raises BadValue for a run without identifiers.
+        """
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)

@@ -204,8 +204,10 @@ def _prepared(
     rules: FilterRules,
     context: Context,
 ) -> tuple[_Vectors, _Asker]:
-    """Return the vectors of the exact answers and the searches to study; raises BadValue if they cannot be
-    compared."""
+    """Return the vectors that decide the exact answers, and the search to study.
+
+    Raises BadValue if both cannot be compared, or `effort` does not apply.
+    """
     reference: Any = shelf.index(exact, dataset.corpus, context)
     vectors = _Vectors(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)

@@ -61,7 +61,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MemoryShelf:
-    """An in-memory store of indexes and rankings of a system's parts, each computed once."""
+    """Indexes and rankings of a system's parts in memory, each computed once."""
 
     searchers: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
@@ -283,7 +283,8 @@ def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], Non
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function that searches as `ask` does, at least `depth` documents deep and without warnings."""
+    """Return a function that searches as `ask` does, but at least `depth` documents deep and without
+    warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
+from weir.experiment.beside import NO_TEST
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import (
     BEST,
@@ -80,6 +82,7 @@ from weir.measures.measure import direction, parse_measure
 from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
 from weir.plugins.report.paper import (
     CollectionFacts,
+    beside_tables,
     collection_table,
     cost_table,
     judged_table,
@@ -124,7 +127,7 @@ SEVERITY_WORDS = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One conclusion of the report: `head` in bold, then `text`."""
+    """A statement of the report: `head` in bold, then `text`."""
 
     head: str
     text: str = ""
@@ -135,7 +138,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a sceptical reviewer, answered from the data."""
+    """A question of a sceptical reviewer with its severity, answer, and a command that settles it."""
 
     severity: str
     question: str
@@ -167,7 +170,10 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Return names joined by commas and "and", "" for none; beyond `most` the others are counted."""
+    """Return names joined by commas and "and"; "" for none.
+
+    most: number of names to show before "N others"; 0 shows all.
+    """
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -178,7 +184,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of differences in brackets, after a blank; "" for none."""
+    """Return " [low, high]" with signs, for a sentence; "" if there is no interval."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -206,7 +212,7 @@ def _report_title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """Return introductory sentences on the compared systems and the method."""
+    """Return introductory sentences on systems, queries, collections, measures and tests."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = (
@@ -244,7 +250,8 @@ MOST_PARTLY = 3
 
 
 def _answers(study: Study, rows: Iterable[Row]) -> str:
-    """Return how many queries systems answered, the fewest first, such as "half answered 60 of 120 queries"."""
+    """Return for how many queries systems have answers, fewest first, such as "half answered 60 of 120
+    queries"."""
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
         f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
@@ -266,7 +273,7 @@ two names has taken 1.4 times as long, on a machine that others used."""
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the verdicts support, largest first; () without comparisons."""
+    """Return up to 5 conclusions that the verdicts support; () without comparisons."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
@@ -407,7 +414,7 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over the orders of tied documents."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -421,7 +428,7 @@ def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, 
 
 
 def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) -> bool:
-    """Return True if the order of tied documents could decide which of two systems has the higher mean."""
+    """Return True if orders of tied documents could reverse the means of two systems."""
     (low, high), (least, most) = (tie_span(study, comparison, system) for system in (one, other))
     return max(high - low, most - least) > 0 and low < most and least < high
 
@@ -434,6 +441,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
+    """Return a clause on unanswered queries of these pairs, if they are many or could explain a difference;
+    else ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -501,7 +510,7 @@ def _open_pair_clause(
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the data do not support."""
+    """Return up to 5 conclusions that the data do not support, or the reason why nothing can be compared."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -615,7 +624,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: conclusions and limits."""
+    """Return the report's first section: what can be concluded, and what cannot."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -639,7 +648,7 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 
 
 def leaderboard(study: Study) -> Section | None:
-    """Return the section with each measure's standings, and ranks from verdicts; None without comparisons."""
+    """Return the section of standings and ranks by each measure; None without comparisons."""
     charts, tables = list[Intervals](), list[Table]()
     wholes = [whole for whole in map(study.ranking_comparison, study.measures) if whole is not None]
     for one in wholes:
@@ -729,7 +738,8 @@ def _weights_clause(study: Study) -> str:
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """Return the numbers of datasets on which a system is (better than the baseline, not separable, worse)."""
+    """Return the numbers of datasets on which a system is (better than the baseline, not separable from it,
+    worse)."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
@@ -757,8 +767,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths; ()
-    for none.
+    """Return a sentence for each dataset on which the measure depends on very different lengths of rankings.
 
     dataset, systems: only these; by default all.
     """
@@ -772,7 +781,8 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with the map of datasets x systems and verdicts; None for a single dataset."""
+    """Return the section with a map of verdicts, and a table of means, on datasets x systems; None for one
+    dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -829,7 +839,7 @@ def _against_baseline(study: Study) -> Section | None:
 
 
 def constructed_notes(study: Study) -> tuple[str, ...]:
-    """Return a sentence on measures that charts leave out as they are 1 by construction; () for none."""
+    """Return a sentence on measures that are 1 by construction and not drawn; () without any."""
     left = [measure for measure in study.measures if measure not in study.telling]
     everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
     ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
@@ -855,7 +865,7 @@ def _labelled(study: Study, comparison: Comparison) -> Comparison:
 
 
 def cost(study: Study) -> Section | None:
-    """Return the section on quality against query time and index size; None if nothing was timed."""
+    """Return the section of quality against query time and index size; None if nothing was timed."""
     costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
     if not costs:
         return None
@@ -1078,8 +1088,11 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples as (better, worse))} of pairs of systems whose order unjudged documents
-    could reverse, by the audits' score bounds; of their notes only pairs that the study's first measure separates."""
+    """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
+
+    Examples are (better, worse), from the score bounds of the audits. Of findings that are only notes, the
+    pairs that the first measure separates are taken.
+    """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1107,7 +1120,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with each check's worst finding; None without audits."""
+    """Return the section of the audits' findings, the worst of each check; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1137,7 +1150,8 @@ def findings(audits: Sequence[Audit]) -> Section | None:
 
 
 def severities_counted(found: Iterable[str]) -> str:
-    """Return counts by severity, worst first, such as "1 serious, 2 cautions"; "none" without findings."""
+    """Return counts by severity in words, worst first, such as "1 serious, 2 cautions"; "none" without
+    findings."""
     counts = Counter(found)
     said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
     return ", ".join(said) or "none"
@@ -1158,7 +1172,7 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding as a phrase, with its collection and system."""
+    """Return the first clause of a finding, with its collection and system before it."""
     system = f", {finding.system}" if finding.system else ""
     return f"{finding.subject}{system}: {typeset(finding.statement.split('; ')[0])}"
 
@@ -1169,7 +1183,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """Return the section on words that collections share; None for fewer than 3 collections or more than 20."""
+    """Return the section on common words of collections; None for fewer than 3 collections or more than 20."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -1191,7 +1205,7 @@ def overlap(study: Study) -> Section | None:
 
 
 def lengths(study: Study) -> Section | None:
-    """Return the section on lengths of queries and documents; None without documents."""
+    """Return the section on lengths of queries and documents; None without documents on this machine."""
     cards_here = [one.card for one in study.collections.values() if one.layout.documents is not None]
     charts = length_charts(cards_here)
     if not charts:
@@ -1210,7 +1224,8 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts of a collection, and if its run files exceed RUN_BYTES.
+    () without the collection's texts, if its run files exceed RUN_BYTES, or if fewer than two systems can be
+    shown.
     """
     names = _with_documents(study)
     if not names:
@@ -1457,6 +1472,7 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
+    """Return the datasets whose score bounds list every pair of systems whose order may change."""
     cut = {
         finding.subject
         for one in audits
@@ -1693,7 +1709,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence with a leading blank on how far p-values depend on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on the dependence of p-values on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1720,9 +1736,9 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question if answers of language models could be read.
+    """Return the reviewer's question whether language models' answers could be read.
 
-    uses: one at least, each with answers.
+    uses: at least one, each with answers.
     """
 
     def unread(use: ModelUse) -> int:
@@ -1766,7 +1782,7 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run for want of data; "" if all ran."""
+    """Return a sentence on checks that did not run for lack of data; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1789,7 +1805,7 @@ ASKED: tuple[Callable[[Study], Question | None], ...] = (
 
 
 def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...]:
-    """Return a reviewer's questions that the data can answer, the most serious first."""
+    """Return the reviewer's questions that the data answer, most serious first."""
     answered = [one for ask in ASKED if (one := ask(study)) is not None] + _audit_questions(audits)
     if (unjudged := _unjudged_question(study, audits)) is not None:
         answered.insert(0, unjudged)
@@ -1797,7 +1813,7 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """Return the questions as a section with a table."""
+    """Return the section with a table of the reviewer's questions and answers."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
@@ -1834,7 +1850,10 @@ def _command_lines(study: Study) -> str:
 
 
 def _python_lines(study: Study) -> tuple[str, ...]:
-    """Return a program that makes the results of a user's objects, with gaps for these; () without such."""
+    """Return the lines of a Python program that makes the results of a user's objects, with gaps to fill in.
+
+    () if no result is of an object.
+    """
     own = [cell for cell in study.cells if given_objects(cell)]
     if not own:
         return ()
@@ -1940,13 +1959,28 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """Return all sections that have data, in reading order."""
+def published_scores(study: Study, publisher: str | Path) -> Section:
+    """Return the section with published scores beside one's own, a table for each measure.
+
+    publisher: see `name` of `beside`, which says what is raised.
+    """
+    lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
+    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+
+
+def sections(
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+) -> tuple[Section, ...]:
+    """Return all sections that have data, in reading order.
+
+    publisher: whose published scores are shown; see `published_scores`.
+    """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
+        None if publisher is None else published_scores(study, publisher),
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

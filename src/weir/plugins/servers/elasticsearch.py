@@ -237,10 +237,9 @@ class ElasticServer:
 
         content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
-        divisible: do not retry after a timeout, since the caller then sends the parts.
-
-        Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
-        for an answer above `max_bytes` or without JSON.
+        divisible: do not retry after a timeout, since the caller then sends smaller requests. Raises
+            ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and for
+            an answer above `max_bytes` or without JSON.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -288,7 +287,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return each item as a line of JSON."""
+    """Return ASCII bytes with a line of JSON for each item."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -370,7 +369,8 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the index, as in a mapping."""
+        """Return the fields of the index's mapping: a vector, or each searched field, and the document's
+        number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
@@ -393,14 +393,14 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index, by default with one shard, so that term statistics are of the whole
+        """Return the settings of the index, by default one shard, so that term statistics cover the whole
         collection."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
         """Return the entry in the mapping by which Weir recognises its index.
 
-        writes: number of writes of a complete index; None before it is complete.
+        writes: number of writes of the complete index; None while it is not complete.
         """
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
@@ -879,7 +879,11 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the documents that the server lacks, and return the searcher; raises ServiceError."""
+        """Send the documents that the server lacks, or their vectors, and return the searcher; raises
+        ServiceError.
+
+        The context's folder, if any, gets an index.json that names the index.
+        """
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -908,7 +912,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
-        """Return the index for `weir why`; raises BadValue for a search of vectors."""
+        """Return the server's index for `weir why`; raises BadValue for a search of vectors."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
         name = self._index(corpus).index_name
@@ -966,7 +970,7 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, none for a query without text."""
+        """Return the k best documents of each query; none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:

@@ -39,12 +39,12 @@ class SolrLiveIndex:
 
     @cached_property
     def schema(self) -> Mapping[str, Json]:
-        """The schema of the collection, asked once; raises ServiceError."""
+        """The schema of the collection, requested once; raises ServiceError."""
         return self.ask("/schema?wt=json", None)["schema"]  # type: ignore[no-any-return]  # JSON
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search with the server's defaults, asked once; raises ServiceError."""
+        """The parameters of a search with the server's defaults, requested once; raises ServiceError."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 
@@ -75,7 +75,7 @@ class SolrLiveIndex:
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield searches with added fields, without weights, and without each option of the body."""
+        """Yield changes of the search: added fields, no weights, or one option of the body fewer."""
         shape = self.shape
         if len(shape.fields) > 1 and shape.adding != "added":
             yield SearchChange("tie = 1: scores of fields added", {"tie": "1"}, True)

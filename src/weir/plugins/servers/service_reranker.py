@@ -72,7 +72,7 @@ DATA = Path(str(files("weir.plugins.servers") / "rerank_services.toml"))
 
 @dataclass(frozen=True)
 class RerankService:
-    """A service's format of requests and answers, see rerank_services.toml."""
+    """An entry of rerank_services.toml: a service's address, limits, and format of requests and answers."""
 
     base: str
     path: str
@@ -132,7 +132,7 @@ ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class RerankClient:
-    """A client of a service, shared by threads with a connection each."""
+    """A client of a re-ranking service for one model; threads share it, each with its own connection."""
 
     service: RerankService
     model: str
@@ -144,7 +144,8 @@ class RerankClient:
     def scores(
         self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
     ) -> Float32:
-        """Return a score for each document, float32[documents]; a request that is too large is halved.
+        """Return a score for each document, float32[documents]; a request refused as too large is sent in
+        halves.
 
         It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
         the key is refused, AttemptError if no attempt succeeds.
@@ -261,7 +262,8 @@ class ServiceReranker:
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, with the probe's scores, asked for if not stored."""
+        """Return the settings that decide the rankings, with the scores of two fixed pairs, requested if not
+        stored."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -280,7 +282,7 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs, stored or asked for now, which show if the model has changed.
+        """Return the service's scores of two fixed pairs, stored or requested now, to notice a changed model.
 
         Raises ServiceError if the service has no usable answer.
         """
@@ -310,7 +312,8 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the key of stored scores: everything that decides a score, with the fixed pairs' scores."""
+        """Return the settings that decide a score, with the scores of the fixed pairs: the key of stored
+        scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -320,7 +323,11 @@ class ServiceReranker:
         }
 
     def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
-        """Yield the documents of each request, in order; all in one if the service scores them together."""
+        """Yield the slice of documents for each request, in order, within the service's limits of documents
+        and tokens.
+
+        A service that scores documents together gets all in one request.
+        """
         provider, start, size = self.provider, 0, 0
         most = len(documents) if self.together else provider.documents
         for at, document in enumerate(documents):
@@ -336,7 +343,7 @@ class ServiceReranker:
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """A scorer by a re-ranking service, with stored scores."""
+    """A scorer of candidates by a re-ranking service; scores are stored."""
 
     reranker: ServiceReranker
     client: RerankClient
@@ -348,8 +355,8 @@ class ServiceScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return a score for each candidate, float64[candidates]; only pairs without a stored score are sent.
 
-        If `context.reuse` is False, all are sent, and none stored. Raises ServiceError if pairs stay without
-        a score, BadValue for more candidates than the model reads together.
+        If `context.reuse` is False, all are sent, and none stored. Raises ServiceError if a pair stays
+        without a score, BadValue for more candidates than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

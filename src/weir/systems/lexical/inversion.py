@@ -41,11 +41,11 @@ BATCH_BYTES = 1 << 21
 PAIR_BYTES = 16
 """Memory per (term, document) pair while inverting or merging."""
 BYTES_OF_TEXT_PER_PAIR = 5
-"""Less than the mean length of a word with its space, so that blocks stay within the plan."""
+"""Below the mean length of a word with its space, so that blocks stay within the memory planned."""
 INDEX_BYTES_PER_BYTE_OF_TEXT = 3
 """Memory for terms, postings and bounds when indexing in memory, about 17 bytes per word."""
 BUDGET_SHARE = 3
-"""A block takes one third of the memory; document and term data take the rest."""
+"""A block takes one third of the memory; data of documents and terms take the rest."""
 COMMIT_SECONDS = 30.0
 """Most seconds of work that a killed process loses, besides a block or group."""
 HEADER_BYTES = 128
@@ -59,7 +59,7 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, truncated to the sizes of the last commit when reopened.
+    """Append-only files of a folder, truncated to the sizes at the last commit when reopened.
 
     about: identifies the content; files with other content are removed.
     """
@@ -98,7 +98,7 @@ class GrowingFiles:
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append to a file that `mapped` later completes as a .npy file."""
+        """Append an array's bytes to a file that `mapped` later completes as a .npy file."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
@@ -106,7 +106,8 @@ class GrowingFiles:
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
         """Record the sizes of all files, and facts, durably.
 
-        done_with: files to delete.
+        facts: entries to add to `self.facts`, which a resumed process reads.
+        done_with: files to delete afterwards.
         """
         finished = tuple(done_with)
         for name in finished:
@@ -132,8 +133,8 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Return a file written by `append_to_array` as a memory-mapped array, by default of one
-        dimension. Raises StoreError if its size does not fit `shape`."""
+        """Complete a file of `append_to_array` and return it as a memory-mapped array, by default of one
+        dimension. Raises StoreError if the header of the file has no room for `shape`."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -165,7 +166,7 @@ def text_bytes(corpus: Corpus) -> int:
 
 
 def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
-    """Return an integer type that holds any term count of a document."""
+    """Return an integer type that holds the count of any term in a document's view."""
     if not set(view.split()) <= {"title", "text"}:
         return np.int32
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
@@ -194,7 +195,8 @@ def expected_pairs(corpus: Corpus) -> int:
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the growing files in which part number `part` of the index `folder` is prepared, and close them.
+    """Yield the growing files in which part number `part` of the index `folder` is prepared; close them at
+    the end.
 
     about: see `GrowingFiles`.
     """
@@ -212,7 +214,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A division of documents into blocks of `width` successive internal numbers, inverted one by one."""
+    """Documents in blocks of `width` successive internal numbers, which are inverted one by one."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""
@@ -220,7 +222,8 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks of an interrupted run in these files.
+        """Return blocks that fit into memory, or the blocks with which an interrupted process began these
+        files.
 
         pairs: expected number of (term, document) pairs.
         """
@@ -245,14 +248,14 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The terms and counts of each document in a field, kept in files before inversion."""
+    """The terms and counts of each document in a field, stored in files before inversion."""
 
     files: GrowingFiles
     name: str
     """Prefix of its files."""
     blocks: Blocks
     vocabulary: str
-    """Prefix of its vocabulary's files, which fields with a common vocabulary share."""
+    """Prefix of its vocabulary's files; fields with a common vocabulary share them."""
     count: type[np.uint16] | type[np.int32]
     """Type of a count, see `count_type`."""
 
@@ -262,7 +265,7 @@ class Spool:
 
     @property
     def terms(self) -> Strings:
-        """All terms so far; a term's number is its position."""
+        """All terms so far, in order of their numbers."""
         ends = self.files.content(f"{self.vocabulary}.term-ends", np.int64)
         return Strings(
             self.files.content(f"{self.vocabulary}.term-bytes", np.uint8),
@@ -276,9 +279,9 @@ class Spool:
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Write the terms of the documents that follow the last commit.
+        """Write the terms of all documents after the last commit.
 
-        keep_terms: also write the terms of each document (a forward index).
+        keep_terms: also write a forward index, the terms of each document.
         """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
@@ -337,8 +340,8 @@ class Spool:
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the forward index, memory-mapped: (ptr int64[documents + 1], term int32, count) in corpus
-        order."""
+        """Return the forward index: (ptr int64[documents + 1], term int32, count) in corpus order,
+        memory-mapped."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -365,13 +368,15 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """The (term, value) pairs of each block of documents, and the temporary files to remove once inverted."""
+    """The (term, value) pairs of each block of documents, and the temporary files that hold them."""
 
     blocks: Blocks
     frequencies: Int32
-    """int32[terms]: documents with each term, or an upper bound."""
+    """int32[terms]: document frequency of each term, or an upper bound."""
     pairs: Callable[[int], Pairs]
+    """Returns the pairs of a block."""
     files: Callable[[int], list[str]]
+    """Returns the names of a block's files, which are removed once it is inverted."""
     value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32
     """Type of a pair's value."""
 
@@ -387,9 +392,10 @@ def merged(
     """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets,
     int64[terms + 1].
 
+    name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.
 
-    Offsets also count postings that were in the files before.
+    Offsets start at 0, even if the files already have postings of another field.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
@@ -461,7 +467,7 @@ def index_in_files(
 ) -> ImpactIndex:
     """Return the index of the postings that `merged` wrote, memory-mapped.
 
-    learned: add the score bounds that weights from a model need.
+    learned: add the score bounds that a model's weights need.
     """
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)

@@ -41,7 +41,10 @@ def files_of(room: Room) -> tuple[str, ...]:
 
 
 def exported(room: Room, name: str) -> bytes:
-    """Return the content of one of `files_of`; raises BadValue for examples without explained grades."""
+    """Return the bytes of an exported file.
+
+    name: an element of `files_of`. Raises BadValue for examples without explained grades.
+    """
     if name == "labels.json":
         return json.dumps(_label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
     if name == "examples.toml":

@@ -51,7 +51,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class ShownPool:
-    """A pool, as all its pages show it."""
+    """A pool's facts on all its pages: names, grades, reasons, guidelines."""
 
     name: str
     """Its name in URLs."""
@@ -67,7 +67,7 @@ class ShownPool:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair with its texts and the judge's own answer."""
+    """A pair with its texts and metadata, and the judge's own answer."""
 
     number: int
     query: str
@@ -91,7 +91,7 @@ class ShownPair:
 
 @dataclass(frozen=True)
 class JudgePage:
-    """The page on which a judge grades a pair."""
+    """The content of the page on which a judge grades a pair."""
 
     pool: ShownPool
     query: str
@@ -115,7 +115,7 @@ class JudgePage:
 
 @dataclass(frozen=True)
 class QueryPage:
-    """The pairs of a query that a judge has graded or may grade."""
+    """The content of the page with all pairs of a query for a judge."""
 
     pool: ShownPool
     name: str
@@ -128,7 +128,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A row of a judge's list of queries."""
+    """A query with a judge's progress, in the list of queries."""
 
     name: str
     query: str
@@ -141,7 +141,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class QueriesPage:
-    """A pool's queries, with a judge's progress."""
+    """The content of the list of a pool's queries, with a judge's progress."""
 
     pool: ShownPool
     queries: tuple[QueryRow, ...]
@@ -161,7 +161,7 @@ class ShownDocument:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """The page on which a judge compares two documents or rankings."""
+    """The content of the page on which a judge compares two documents or rankings."""
 
     pool: ShownPool
     number: int
@@ -281,7 +281,7 @@ def _query_page(visit: Visit) -> QueryPage:
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
+    """Return the list of a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
@@ -342,7 +342,10 @@ def _documents(
 
 
 def store_answer(visit: Visit) -> Redirect:
-    """Store an answer and redirect to the next pair or the list; raises BadValue for an incomplete answer."""
+    """Store a judge's note and answer from a form, and redirect to the next pair or the list.
+
+    Raises BadValue for an incomplete answer.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
     kind, key = given.get("kind", "graded"), given.get("key", "")
@@ -363,7 +366,10 @@ def store_answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a preference and redirect to the next comparison; raises BadValue for an incomplete answer."""
+    """Store a judge's preference from a form, and redirect to the next comparison.
+
+    Raises BadValue for an incomplete answer.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -374,7 +380,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer and redirect to its pair; without one, to the previous page."""
+    """Undo the judge's last answer, and redirect to its pair; without an answer, to the previous page."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -428,7 +434,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool in the list, with its progress."""
+    """A pool with its progress, in the list of pools."""
 
     name: str
     collection: str
@@ -446,14 +452,14 @@ class RoomRow:
 
 @dataclass(frozen=True)
 class RoomsPage:
-    """The list of open pools."""
+    """The content of the list of open pools."""
 
     rooms: tuple[RoomRow, ...]
 
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The owner's page of a pool: progress, agreement and settings."""
+    """The content of the owner's page of a pool: progress, agreement, settings, files."""
 
     pool: ShownPool
     plan: Plan
@@ -477,7 +483,7 @@ class SupervisorPage:
 
 @dataclass(frozen=True)
 class TakenRow:
-    """A group of labels taken back together."""
+    """A group of labels that were taken back together."""
 
     number: int
     labels: int
@@ -489,7 +495,7 @@ class TakenRow:
 
 @dataclass(frozen=True)
 class BackPage:
-    """The labels that a filter would take back."""
+    """The content of the page for taking labels back, with the labels that a filter selects."""
 
     pool: ShownPool
     query: str
@@ -510,7 +516,7 @@ class BackPage:
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """A query whose values changed."""
+    """A query with its values before and after a pool's judgments."""
 
     query: str
     text: str
@@ -520,7 +526,7 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """Scores before and after a pool's judgments."""
+    """The content of the page of scores before and after a pool's judgments."""
 
     pool: ShownPool
     changes: Changes | None
@@ -539,7 +545,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; of a single pool redirect to its page."""
+    """Return the list of open pools; redirect to the page of a single pool."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -547,7 +553,7 @@ def start(visit: Visit) -> Redirect | RoomsPage:
 
 
 def room_row(room: Room) -> RoomRow:
-    """Return a pool's progress."""
+    """Return a pool with its progress, as a row of the list of pools."""
     tasks = room.tasks
     with room.table() as table:
         return RoomRow(
@@ -589,7 +595,8 @@ def _progress_page(visit: Visit) -> SupervisorPage:
 
 
 def set_plan(visit: Visit) -> Redirect:
-    """Change a pool's settings and redirect to its progress; raises BadValue for values out of range."""
+    """Change a pool's settings by a form, and redirect to its progress; raises BadValue for values out of
+    range."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):
@@ -625,7 +632,8 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> BackPage:
-    """Return the labels that a filter would take back; raises BadValue for an invalid date."""
+    """Return the page of the labels that the URL's filter would take back; raises BadValue for an invalid
+    date."""
     return _back_page(visit, dict(visit.asked), "")
 
 
@@ -757,7 +765,7 @@ def _verdicts(changes: Changes | None) -> str:
 
 
 def download(visit: Visit) -> Download:
-    """Return a file that the pool exports; raises UnknownName for another."""
+    """Return a file of a pool for download; raises UnknownName for an unknown file."""
     room = _room_of(visit)
     found = {name.removesuffix(".json"): name for name in files_of(room)}
     if visit.names["file"] not in found:
@@ -782,10 +790,10 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query and documents to a pool of its collection, a typed one to the golden set; redirect to
-    judging it.
+    """Add a query with documents to a pool, and redirect to its judging.
 
-    Raises BadValue if texts are not on this machine or no documents are given.
+    A query of the collection goes to the pool of single queries, a typed one to the golden set. Raises
+    BadValue if texts are not on this machine or no documents are given.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

@@ -30,7 +30,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """All open pools, by name."""
+    """The open pools of a server, by name."""
 
     folder: Path
     """Folder of pools made from pages."""
@@ -49,19 +49,17 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
+        """Open the pools of a folder of `weir labels pool`: its own sheet, or a sheet in each subfolder.
 
-        collection: where the texts are; None takes those on the sheets.
-        suggestions: a model's labels to suggest.
-
-        Raises BadValue without pairs to judge.
+        collection: source of the texts; None takes the texts on the sheets.
+        suggestions: a model's labels to suggest. Raises BadValue without pairs to judge.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Return the opened pools beside a results folder.
+        """Open the pools in the folder beside a results folder, whose name ends in -judging.
 
         suggestions: a model's labels to suggest.
         """
@@ -81,7 +79,7 @@ class Rooms:
             room.journal.close()
 
     def room(self, name: str) -> Room:
-        """Return the pool of this name; raises UnknownName."""
+        """Return the pool of a name; raises UnknownName."""
         if name not in self._rooms:
             raise UnknownName("pool", name, self._rooms)
         return self._rooms[name]
@@ -89,13 +87,11 @@ class Rooms:
     def made(
         self, collection: str, systems: Sequence[str], queries: Sequence[str], k: int, again: bool
     ) -> Room:
-        """Make a pool of the first k documents of some systems (of none: all) for some queries, and return
-        it.
+        """Make a pool of the first k documents of some systems for some queries, and return it, opened.
 
-        again: also take judged documents.
-
-        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for a
-        collection, system or query that the results lack.
+        systems: () takes all systems.
+        again: include judged documents. Raises BadValue without a results folder or queries, or if nothing is
+            unjudged; UnknownName for a collection, system or query that the results lack.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -116,7 +112,7 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries; return that pool.
+        """Add documents of a query to its collection's pool of single queries, and return that pool.
 
         Raises UnknownName for an unknown query, BadValue without a results folder.
         """
@@ -130,11 +126,11 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set; return (pool, the query's
+        """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder. Raises BadValue without a results folder or
-        for missing documents.
+        The golden set is a TOML file beside the pool's folder; an equal text keeps its identifier. Raises
+        BadValue without a results folder or for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -154,7 +150,7 @@ class Rooms:
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
         """Return {document: (grade, pool)} of people's judgments for a query.
 
-        query: identifier; "" for a typed query, which is found by its text.
+        query: the query's identifier; "" for a typed query, which is found by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -179,7 +175,8 @@ class Rooms:
         return tuple(one for one in found if one[1])
 
     def golden_file(self, collection: str) -> str:
-        """Return a golden set's path, relative to the results folder's parent; "" without a results folder."""
+        """Return the path of a golden set, relative to the results folder's parent; "" without a results
+        folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -231,7 +228,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheet in a folder, else those in its subfolders, by name."""
+    """Return the sheet in a folder, or else the sheets in its subfolders, by name; [] without any."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

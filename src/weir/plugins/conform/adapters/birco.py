@@ -67,7 +67,10 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
-    """Return (grades, ranking) of each judged query, both filled up to 10 documents."""
+    """Return (grades, rankings) of the judged queries, filled up to 10 documents each.
+
+    Documents not returned follow in the ranking; unjudged and added documents have grade 0.
+    """
     qrel, ranks = {}, {}
     for query, judged in vector["qrels"].items():
         scored = sorted(vector["run"].get(query, []), key=lambda one: -one[1])
@@ -83,7 +86,10 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program's folder into a temporary one, removed at exit, and enter it; return its path."""
+    """Copy the program into a temporary folder, removed at exit, and return that folder.
+
+    The copy becomes the working directory and the first entry of sys.path.
+    """
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)
@@ -97,7 +103,8 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """Run the program and return {name: figure}; raises RuntimeError if it fails."""
+    """Run the program on pickled test set and rankings, and return {name: printed figure}; raises
+    RuntimeError."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

@@ -75,9 +75,10 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell holds several identifiers: separated, or alike but for numbers, as in d7 d8.
+    """Return True if a cell seems to hold several identifiers, separated by marks or blanks.
 
-    Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
+    Words that are alike but for numbers (d7 d8), suffixes (doc-a doc-b) or file names, and several addresses,
+    count.
     """
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
@@ -211,10 +212,11 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to one column of
+    lists.
 
-    Without a number, as doc beside doc.1, a column is the first. Empty cells are left out. Raises BadValue for
-    numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
+    A column without a number, as doc beside doc.1, is the first. Empty cells are left out. Raises BadValue
+    for numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -325,13 +327,13 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, judgments and rankings by the names of fields."""
+    """Yield queries, judgments and rankings from rows with named fields, by the names of the fields."""
     yield from _rows(contents, _meaning, choices.between)
 
 
 @reader("qrels", "judgments, a row for each")
 def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments from named fields, or from lines of three or four columns."""
+    """Yield judgments from rows with named fields, or from lines of two to four columns."""
     if contents.shape == "lines":
         yield from qrels_lines(contents)
     else:
@@ -340,7 +342,7 @@ def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run", "rankings, a row for each document")
 def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings from named fields, or from TREC's lines."""
+    """Yield rankings from rows with named fields, or from lines in TREC's format."""
     if contents.shape == "lines":
         yield from run_lines(contents)
     else:
@@ -349,7 +351,8 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank from named fields, from lines of three columns, or from TREC's lines."""
+    """Yield rankings by rank, from rows with named fields, from lines of query, document and rank, or TREC's
+    lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -365,7 +368,10 @@ def _promptfoo(contents: Contents) -> str:
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries from variables, and judgments if a variable names documents; assertions are ignored."""
+    """Yield queries from variables of promptfoo's tests, and judgments if a variable names documents.
+
+    Assertions are ignored.
+    """
     yield FileRemark("assertions are about answers, and were ignored")
     yield from _rows(contents, _meaning)
 
@@ -439,6 +445,8 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         return _golden
     if roles["doc"] == layout.chosen.get("retrieved"):
         return _returned
+    if not {"grade", "score"} & set(roles):
+        _refuse_events(contents, layout, rows)
     if "grade" in roles and "rank" in roles and "score" not in roles and "grade" not in layout.chosen:
         grades = [layout.number_of_role(row, "grade") for row in rows]
         if any(grade is not None and not grade.is_integer() for grade in grades):
@@ -475,6 +483,22 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meani
         f"{contents.path}: the whole numbers in '{name}' may be grades or scores; add "
         f"`as_kind={ {contents.path.name: 'qrels'} }` or `as_kind={ {contents.path.name: 'run'} }`"
     )
+
+
+def _refuse_events(contents: Contents, layout: _Layout, rows: list[TableRow]) -> None:
+    words: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for name, value in row.fields.items():
+            if has_value(value) and name not in layout.roles.values():
+                words.setdefault(name, {})[plain_text(value)] = None
+    for name, told in words.items():
+        if set(map(fold, told)) <= field_names().events:
+            shown, doc = ", ".join(list(told)[:3]), layout.roles["doc"]
+            raise BadValue(
+                f"{contents.path}: the rows are events ({shown} in '{name}'), no ranking; count them by query and "
+                "document, as columns called clicks and impressions; or, if they are a ranking, say "
+                f"`columns='retrieved={doc}'`, if relevant documents, `columns='relevant={doc}'`"
+            )
 
 
 def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
@@ -598,6 +622,7 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
+    """Return -1.0 for a column of distances, else 1.0, the factor that makes scores of its numbers."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

@@ -18,7 +18,7 @@ from weir.errors import BadValue, DownloadError, FormatError
 from weir.files.atomic import storing, write_json
 from weir.files.downloads import HubFile, HubRevision, checksum_of, download, hub_address, hub_revision
 from weir.files.json_record import read_json
-from weir.files.layouts import find_layout
+from weir.files.layouts import SAVED, find_layout
 from weir.files.leases import locked
 from weir.files.text_files import PACKED, Watch
 from weir.plugins.importing.importer import ImportReport, ImportRequest, InputFile, import_request
@@ -38,9 +38,10 @@ from weir.settings import hub_cache, hub_offline
 # corpus.jsonl, queries.jsonl, qrels/test.jsonl                                BEIR, older MTEB
 # documents/biology-00000-of-00001.parquet, examples/biology-...               BRIGHT
 # ar-corpus/..., ar-queries/..., ar-qrels/...                                  several collections in one
+# corpus/data-00000-of-00001.arrow, qrels/test/data-00000-of-00001.arrow       saved by datasets' save_to_disk
 
 
-ENDINGS = (".parquet", ".jsonl", ".json", ".tsv", ".csv")
+ENDINGS = (".parquet", ".arrow", ".jsonl", ".json", ".tsv", ".csv")
 _ROLES = {
     "corpus": "documents",
     "documents": "documents",
@@ -67,7 +68,7 @@ _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file of a hub's data set, and the part of a collection in it."""
+    """A file of a data set on the hub, with its role, subset and split."""
 
     path: str
     role: str
@@ -79,14 +80,15 @@ class HubPart:
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """Return the files that hold a part of a collection, such as its queries, by path; others are left out.
+    """Return the files with a part of a collection, such as its queries, by path; other files are left out.
 
-    configs: configurations in the data set's card, which go before the paths' own names.
+    configs: configurations of the data set's card, which decide before the names of paths.
     """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
         plain = next((path.removesuffix(end) for end in PACKED if path.endswith(end)), path)
-        if not plain.endswith(ENDINGS) or any(one.startswith(".") for one in path.split("/")):
+        *folders, name = path.split("/")
+        if not plain.endswith(ENDINGS) or name in SAVED or any(one[:1] == "." for one in (*folders, name)):
             continue
         config, split = declared.declared_place(path) or _by_path(PurePosixPath(plain))
         role, subset = _role(config)
@@ -140,7 +142,8 @@ def _by_path(path: PurePosixPath) -> tuple[str, str]:
     stem, folders = path.stem, list(path.parent.parts)
     shard = _SHARD.fullmatch(stem)
     stem = shard[1] if shard else stem
-    if len(folders) >= 2 and stem.isdecimal():  # the hub's own conversion: config/split/0000.parquet
+    conversion = len(folders) >= 2 and stem.isdecimal()  # the hub's own: config/split/0000.parquet
+    if conversion or (folders and path.suffix == ".arrow" and stem == "data"):  # a saved one
         stem = folders.pop()
     folder = folders[-1] if folders else ""
     if (
@@ -172,8 +175,8 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     """Return the files of one of a data set's collections.
 
     subset: a collection, or a split of the documents; "" if there is only one.
-
-    Raises BadValue for a missing or unknown subset, and without documents and queries.
+    name: the data set's name for messages. Raises BadValue for a missing or unknown subset, and without
+        documents and queries.
     """
 
     def unknown(names: set[str]) -> BadValue:
@@ -247,7 +250,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Return the data set in `hf:repository@revision#subset`; raises BadValue for another text."""
+    """Parse `hf:repository@revision#subset`; raises BadValue for other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -257,12 +260,11 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub, imported once for each commit; a branch's commit is remembered.
+    """Return a data set of the hub as a collection, imported once for each commit; a branch's commit is
+    remembered.
 
-    again: look up the present commit.
-
-    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
-    or FormatError for other data.
+    again: look up the branch's present commit. Raises DownloadError if the hub cannot be reached, importing
+        is forbidden or a checksum differs, BadValue or FormatError for other data.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None
