@@ -86,7 +86,9 @@ def test_several_who_ask_at_once_get_the_same_value_and_leave_the_cache_within_i
 
     def ask(number):
         start.wait()
-        found.extend((key, kept.value_of(key, lambda: bytes(BOUND // 4))) for key in range(number, number + 6))
+        found.extend(
+            (key, kept.value_of(key, lambda: bytes(BOUND // 4))) for key in range(number, number + 6)
+        )
 
     threads = [Thread(target=ask, args=(number % 2,)) for number in range(8)]
     for thread in threads:
