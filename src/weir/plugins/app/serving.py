@@ -20,7 +20,6 @@ from weir.plugins.app.judging.rooms import Rooms, sheets_of
 from weir.plugins.app.pages import PARTS, WORDS
 from weir.plugins.app.server import Access, Page, application, hosts_of, tokens_of
 
-PORT = 4747
 TOKEN_CHARACTERS = 16
 SOLE_JUDGE = "me"
 """The judge's name if none is given."""
@@ -31,7 +30,7 @@ def serve(
     say: Callable[[str], None],
     *,
     host: str = "127.0.0.1",
-    ports: Sequence[int] = (PORT, 0),
+    ports: Sequence[int] = (4747, 0),
     token: str = "",
     judges: Sequence[str] = (),
     collection: str | None = None,
