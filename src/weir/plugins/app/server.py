@@ -185,6 +185,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
+    words: names that templates know.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)

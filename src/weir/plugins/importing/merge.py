@@ -356,8 +356,10 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: "text-", or the first words of a query, and 12 hex digits of a
-    hash."""
+    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+
+    what: "query" or "document".
+    """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -494,7 +496,10 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database, and count it as new, repeated or, with another text, refused."""
+    """Add a document under the identifier `name` to the database, and count it as new, repeated or refused.
+
+    It is refused if the identifier has another text there.
+    """
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(

@@ -245,6 +245,8 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
     """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or
     placeholder.
 
+    needed: placeholders that the user text must have.
+
     A user text that shows passages gets a request for a signed last line, unless it has one or sets json,
     schema or verbatim.
     """

@@ -348,7 +348,8 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups for which a sort needs an answer; for "all" the number of pairs."""
+    """Return an upper bound of the groups that `sorting` yields with these arguments; for "all" the number of
+    pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2

@@ -461,7 +461,7 @@ HERE = "(here)"
 
 
 def _own_notes(others: Iterable[str]) -> list[str]:
-    """Return sentences on how one's own scores are made.
+    """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
     """
@@ -473,8 +473,9 @@ def _own_notes(others: Iterable[str]) -> list[str]:
 
 
 def beside_tables(study: Study, publisher: str | Path) -> tuple[Table, ...]:
-    """Return a table for each measure with scores that others published on a study's collections: systems x
-    collections, one's own systems first, then the published ones, with most collections and the best mean first.
+    """Return a table of systems x collections for each measure, with scores that others published on them.
+
+    The study's systems come first, then the published ones, with most collections and the best mean first.
 
     publisher: see `name` of `beside`, which says what is raised.
     """

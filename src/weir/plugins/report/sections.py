@@ -1950,7 +1950,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def published_scores(study: Study, publisher: str | Path) -> Section:
-    """Return the section with published scores beside one's own, a table for each measure.
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
 
     publisher: see `name` of `beside`, which says what is raised.
     """

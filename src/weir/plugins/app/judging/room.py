@@ -397,7 +397,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels that were taken back, and return their number; raises UnknownName.
+        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
 
         A label that its judge has set again keeps the new value.
         """
