@@ -166,10 +166,8 @@ def _joined(
 
 
 def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
-    """Return judgments in any form that `evaluate` takes as Qrels, or as IntentQrels if a measure needs
-    intents.
-
-    Raises BadValue for another form, FormatError for a bad file.
+    """Return judgments in any form of `evaluate` as Qrels, or IntentQrels if a measure needs intents; raises
+    BadValue, FormatError.
     """
     if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
         return intents_from(qrels)
@@ -177,9 +175,8 @@ def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | 
 
 
 def conventions_of(conventions: Conventions | str | Mapping[str, Any]) -> Conventions:
-    """Return Conventions from a value, a text such as "ties=expected", or {name: word}.
-
-    Raises UnknownName for an unknown name or word, BadValue for other text.
+    """Return Conventions from a value, a text such as "ties=expected", or {name: word}; raises UnknownName,
+    BadValue for other text.
     """
     if isinstance(conventions, str):
         return parse_conventions(conventions)

@@ -42,8 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document of a system's ranking as a query's page shows it: rank, score, excerpt, judgments, other
-    ranks."""
+    """A document in a system's ranking on a query's page: rank, score, excerpt, judgments, other ranks."""
 
     rank: int
     document: str
@@ -232,7 +231,7 @@ def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
     """Return an SVG whose lines join each document's ranks in neighbouring rankings; empty for a single
     ranking.
 
-    here: judgments are on this machine, so a document without one is drawn as unjudged.
+    here: draw documents without a judgment as unjudged, since judgments are on this machine.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

@@ -58,7 +58,6 @@ def command(folder: Path, runs: tuple[Path, ...], given: Given, port: int | None
 
 
 def _results(judgments: Path, runs: tuple[Path, ...], given: Given) -> Path:
-    """Run a grid of rankings in files, and return its results folder, made in the current folder."""
     if api.given.is_results_folder(judgments):
         raise BadValue(
             f"found the results folder {judgments} and {len(runs)} more; expected one, or judgments and files of "

@@ -76,7 +76,8 @@ class Results:
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
-        """Return the results recorded in a folder, without outdated ones; raises FormatError without any."""
+        """Return the results of the largest depth and current judgments in a folder; raises FormatError
+        without any."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
         return Results(tuple(cells), (*outdated, *depths), kept)

@@ -38,10 +38,8 @@ class Kept:
     """Held while a background value is computed, so that one is computed at a time."""
 
     def value_of(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key; the first caller computes it by `make`, and others wait for it.
-
-        An exception of `make` is raised for all of them.
-        """
+        """Return the value of a key; the first caller computes it by `make`, others wait; an exception is
+        raised for all."""
         future, fresh = self._future(key)
         if fresh:
             self._fill(key, future, make)

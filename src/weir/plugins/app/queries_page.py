@@ -66,8 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """Return the identifier; "" if it says no more than the text (an import made it of the text and a
-        hash)."""
+        """Return the identifier; "" if an import made it of the text."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -214,8 +213,8 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts of the compared queries, by the first ten documents; facts without their texts are
-        left out."""
+        """Return the facts of the compared queries, by the first ten documents; missing texts leave facts
+        out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -435,11 +434,10 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return an SVG bar that goes from a centre line to the right for a positive difference, else to the
-    left.
+    """Return an SVG bar to the right of a centre line for a positive difference, else to the left.
 
     largest: difference that fills half of the width.
-    outcome: "won" or "lost" give the bar a colour; other words a neutral one.
+    outcome: decides the colour: "won", "lost" or another.
     """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)

@@ -185,6 +185,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
+    words: names that templates know.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)
@@ -375,10 +376,9 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Middleware that refuses requests by host, token and origin, and adds security headers to every
-    response.
+    """Middleware that refuses requests by host, token (cookie or URL) and origin, and adds security headers.
 
-    The token comes in a cookie, or in a URL that sets the cookie; /static/ needs none.
+    /static/ needs no token.
     """
 
     inner: ASGIApp
@@ -458,8 +458,9 @@ def hosts_of(host: str) -> frozenset[str]:
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
     """Return {token: judge, "" for the owner}, the owner's token first.
 
-    secret: the owner's token, from which judges' tokens are derived; "" draws one. A single judge is the
-        owner.
+    secret: the owner's token, from which judges' tokens are derived; "" draws one.
+
+    A single judge is the owner.
     """
     secret = secret or secrets.token_urlsafe(32)
     if len(judges) < 2:

@@ -111,6 +111,7 @@ def search_typed(
     reason).
 
     The reason says why there is no ranking; "" if there is one.
+
     paid: also search systems that ask a service.
     """
     if not query:

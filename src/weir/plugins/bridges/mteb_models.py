@@ -191,9 +191,10 @@ class MtebSearchModel:
     ) -> dict[str, dict[str, float]]:
         """Return {query: {document: score}} with up to `top_k` documents for each query.
 
-        top_ranked: {query: the only documents to rank}. A column "instruction" is appended to the query's
-            text, as in MTEB. Raises BadValue before `index`, for conversations, and for a re-ranker without
-            top_ranked.
+        top_ranked: {query: the only documents to rank}.
+
+        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
+        for conversations, and for a re-ranker without top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

@@ -66,8 +66,9 @@ def search_tokens(
     never found.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
-    first_pass: skip documents by bounds from int8 vectors, which never changes the result. Raises BadValue
-        for other dimensions and for numbers that are not finite.
+    first_pass: skip documents by bounds from int8 vectors, which never changes the result.
+
+    Raises BadValue for other dimensions and for numbers that are not finite.
     """
     _refuse_other(rows, query)
     best, read, exact = np.zeros((len(query), 0), np.uint64), 0, 0
@@ -263,8 +264,7 @@ def _centroids(tokens: int) -> int:
 def clustered(rows: TokenRows) -> Centroids:
     """Return centroids of the token vectors by k-means, the same for the same input.
 
-    Their number is the power of two below 16 * sqrt(tokens), PLAID's rule, or a quarter of the tokens if that
-    is less.
+    Their number follows PLAID: the power of two below 16 * sqrt(tokens), at most a quarter of the tokens.
     """
     total = int(rows.lengths.sum())
     ptr = offsets(rows.lengths)

@@ -84,7 +84,8 @@ class Cells(dict[str, Any]):
         """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
         Left out, and still unused: empty values, vectors, bytes, and lists and objects in fields with a fixed
-            meaning.
+        meaning.
+
         apart: fields to leave unused.
         """
         left = {
@@ -239,7 +240,8 @@ def refuse_no_identifier(column: str, value: object) -> None:
     """Raise ValueError for a value that cannot be an identifier.
 
     These are a list, object, Boolean, bytes, an error of a spreadsheet such as #N/A, and a float that may
-        lack digits.
+    lack digits.
+
     column: name for the message.
     """
     if type(value) is str and _ERRORS.fullmatch(value.strip()):

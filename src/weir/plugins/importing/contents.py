@@ -121,7 +121,9 @@ def check_roles(roles: Iterable[str]) -> None:
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
     """Return {role: column} for the roles clicks, impressions and clicked; the user's choice goes first.
 
-    chosen: {role: column}, the user's choice. Raises BadValue if several columns could have one role.
+    chosen: {role: column}, the user's choice.
+
+    Raises BadValue if several columns could have one role.
     """
     listed, click_names = list(columns), field_names().clicks
     roles = {role: column for role, column in chosen.items() if role in click_names and column in listed}
@@ -145,10 +147,10 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
-    """Return the kind of a column's values: "list", "grade", "text", "name", or "" without values.
+    """Return the kind of a column's values: "list" (if any is a list), "grade", "text", "name", or "" without
+    values.
 
-    It is "list" if any value is a list or object, else the kind of most values. Grades are few different
-    numbers, fractions, and words such as yes.
+    Grades are few different numbers, fractions, and words such as yes.
     """
     given = [
         value
@@ -200,8 +202,9 @@ def roles_of(
     """Return {role, such as "query": column} by the names of columns, and by values where names do not
     decide.
 
-    chosen: the user's {role: column}, which goes first; absent columns are ignored. Raises BadValue if
-        several columns could have one role.
+    chosen: the user's {role: column}, which goes first; absent columns are ignored.
+
+    Raises BadValue if several columns could have one role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
@@ -261,8 +264,6 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return the role of a column called "id": "query_id", "id", or "" for row numbers; raises BadValue if
-    unclear."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:
@@ -372,7 +373,9 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
     """Return (column of identifiers or "", further candidates, whose values repeat).
 
     roles: roles whose usual names may be identifiers, too.
-    role: the role that the user may have given to a column. Raises BadValue if several columns are possible.
+    role: the role that the user may have given to a column.
+
+    Raises BadValue if several columns are possible.
     """
     if role in contents.roles:
         return contents.roles[role], []
@@ -644,9 +647,10 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
     """Read and parse a file.
 
-    roles: the user's {role: column}, by name or number from 1. Raises FormatError for an unreadable, empty or
-        too large file, MissingExtra for a missing package (Parquet, YAML), BadValue if memory may not hold
-        the values.
+    roles: the user's {role: column}, by name or number from 1.
+
+    Raises FormatError for an unreadable, empty or too large file, MissingExtra for a missing package
+    (Parquet, YAML), BadValue if memory may not hold the values.
     """
     begins = head_of(path)
     is_table = begins.startswith(ARROW_TABLES)

@@ -313,8 +313,9 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
     """Return the document that a list's member names: an identifier, [identifier, number] or object; None for
     others.
 
-    roles: the user's {role: field}. Of two possible fields, the one with blanks is the text. Raises BadValue
-        if fields are ambiguous.
+    roles: the user's {role: field}.
+
+    Of two possible fields, the one with blanks is the text. Raises BadValue if fields are ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -364,6 +365,7 @@ def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list
     ranks.
 
     A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
+
     listed: the members as the file has them; their rank is marked as used.
     """
     count, found = len(members), [member.rank for member in members if member.rank is not None]

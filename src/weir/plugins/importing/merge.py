@@ -66,7 +66,7 @@ class MatchCounts:
     """Documents found."""
 
     def sentence(self) -> str:
-        """Return the counts as a sentence."""
+        """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -276,7 +276,8 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets an equal text's identifier, or a new one.
+    """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a new
+    one.
 
     keys: (key, place for messages) of each query or document of all files.
     spill: documents kept on disk; None for queries.
@@ -355,8 +356,10 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier made from a text: "text-", or the first words of a query, and 12 hex digits of a
-    hash."""
+    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+
+    what: "query" or "document".
+    """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -493,7 +496,10 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database, and count it as new, repeated or, with another text, refused."""
+    """Add a document under the identifier `name` to the database, and count it as new, repeated or refused.
+
+    It is refused if the identifier has another text there.
+    """
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
@@ -553,10 +559,6 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 
 
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
-    """Raise BadValue if runs, queries or documents have nothing in common with the judgments.
-
-    absent: number of judged documents without a text.
-    """
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
     others |= {"queries: there is a text for none": set(merged.queries)}
     advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
@@ -671,7 +673,6 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 
 def _settle_metadata(merged: Merged) -> None:
-    """Convert query metadata with a fixed meaning to a collection's types, and note filters; raises BadValue."""
     for name, metadata in merged.metadata.items():
         for key in metadata.keys() & {"instruction", "filter"}:
             metadata[key] = plain_text(metadata[key])

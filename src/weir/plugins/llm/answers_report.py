@@ -120,8 +120,9 @@ def query_traces(
 
     query: a query's identifier; None for all queries.
     verdicts: keep only prompts whose answers have these verdicts (VERDICTS), and queries with such prompts.
-        Raises UnknownName for an unknown query or verdict; BadValue if no system uses a language model, if
-        collection, settings or prompts have changed, or if the first stage's rankings are gone.
+
+    Raises UnknownName for an unknown query or verdict; BadValue if no system uses a language model, if
+    collection, settings or prompts have changed, or if the first stage's rankings are gone.
     """
     for kind in verdicts:
         if kind not in VERDICTS:

@@ -108,11 +108,8 @@ def _pairs(
     judged: bool,
     ranks: tuple[int, int | None],
 ) -> tuple[Subject | None, Subject | None, JudgingPairs]:
-    """Return (runs to decide between, collection with the texts, pairs to judge).
-
-    The first two are None for a sheet of `judging_pool` that names no results, without `collection`. Raises
-    BadValue for a limit below 1, and unless there is exactly one collection.
-    """
+    """Return (runs to decide between or None, collection with the texts or None, pairs to judge); raises
+    BadValue."""
     k, limit = ranks
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")

@@ -111,10 +111,10 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows to which a probe applies, shuffled by the seed.
+    """Return the rows to which a probe applies, shuffled by the seed: grades below the highest, or only the
+    lowest.
 
-    grades: float64[pairs]; grades below the highest are probed, or the lowest alone if `probe.lowest`; never
-        NaN.
+    grades: float64[pairs]; NaN rows are left out.
     """
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest

@@ -251,7 +251,8 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return a model's engine on a device: transformers, in fp32 on a CPU, else in the weights' dtype."""
+    """Return the engine, dtype and device for a causal model: transformers, fp32 on a CPU, else the weights'
+    dtype."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -419,7 +420,8 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return everything but the prompt that decides an answer: a hash of the checkpoint's files, and the engine."""
+    """Return the settings that decide an answer, apart from the prompt: a hash of the checkpoint's files, and
+    the engine."""
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,

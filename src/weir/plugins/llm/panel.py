@@ -283,9 +283,10 @@ def pairs_of_sheet(
 
     collection: source of the texts. None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
-    limit: number of pairs at most, the first of the sheet. Pairs whose document the collection lacks are left
-        out and counted in `textless`. Raises BadValue if no pair is left, the collection lacks a query, or
-        the sheet has no text of any query or of any document.
+    limit: number of pairs at most, the first of the sheet.
+
+    Pairs whose document the collection lacks are left out and counted in `textless`. Raises BadValue if no
+    pair is left, the collection lacks a query, or the sheet has no text of any query or of any document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))

@@ -201,7 +201,6 @@ class PromptTemplate:
         return FilledPrompt(system, user, token)
 
     def describe(self) -> dict[str, object]:
-        """Return name and version, which identify stored results."""
         return {"name": self.name, "version": self.digest}
 
 
@@ -245,6 +244,8 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
     """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or
     placeholder.
+
+    needed: placeholders that the user text must have.
 
     A user text that shows passages gets a request for a signed last line, unless it has one or sets json,
     schema or verbatim.

@@ -111,7 +111,7 @@ class VerdictForm:
 
 @dataclass(frozen=True)
 class ScoreVerdict:
-    """An answer's score, from 0 to the highest asked for; None without one."""
+    """An answer's score, from 0 to the highest requested; None without a score."""
 
     score: float | None
     kind: VerdictKind

@@ -82,17 +82,12 @@ class DocumentRules:
 
     @property
     def queries(self) -> Ids:
-        """Return the queries that rules name, each once."""
         barred = [name.removeprefix("query:") for name in self.forbidden if name.startswith("query:")]
         return Ids.of(
             dict.fromkeys((*barred, *(one for one in self.asked if one != EVERYONE), *self.belongs))
         )
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run to which a rule applies, for the given queries.
-
-        Raises BadValue for a run without identifiers.
-        """
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)

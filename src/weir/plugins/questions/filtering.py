@@ -75,8 +75,7 @@ def filters(
     results: a results folder, where indexes are read and kept, by default all stay in memory.
     progress: called with (stage, amount done, total).
 
-    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
-    systems.
+    Raises BadValue for a system without vectors unless `exact` is given.
     """
     rules, watch = rules or FilterRules(), progress or (lambda stage, done, total: None)
     experiment = Experiment((dataset,), systems, k=rules.k)
@@ -204,10 +203,6 @@ def _prepared(
     rules: FilterRules,
     context: Context,
 ) -> tuple[_Vectors, _Asker]:
-    """Return the vectors that decide the exact answers, and the search to study.
-
-    Raises BadValue if both cannot be compared, or `effort` does not apply.
-    """
     reference: Any = shelf.index(exact, dataset.corpus, context)
     vectors = _Vectors(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)

@@ -250,8 +250,6 @@ MOST_PARTLY = 3
 
 
 def _answers(study: Study, rows: Iterable[Row]) -> str:
-    """Return for how many queries systems have answers, fewest first, such as "half answered 60 of 120
-    queries"."""
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
         f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
@@ -348,7 +346,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that only another measure than the first separates."""
+    """Yield at most one statement: the largest difference that another measure separates and the first does
+    not."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -1090,8 +1089,8 @@ def _bounds_notes(
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
     """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
 
-    Examples are (better, worse), from the score bounds of the audits. Of findings that are only notes, the
-    pairs that the first measure separates are taken.
+    Examples are (better, worse), from the audits' score bounds; of mere notes only pairs that the first
+    measure separates.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
@@ -1224,8 +1223,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without the collection's texts, if its run files exceed RUN_BYTES, or if fewer than two systems can be
-    shown.
+    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
     """
     names = _with_documents(study)
     if not names:
@@ -1472,7 +1470,6 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
-    """Return the datasets whose score bounds list every pair of systems whose order may change."""
     cut = {
         finding.subject
         for one in audits
@@ -1782,7 +1779,6 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run for lack of data; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1960,7 +1956,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def published_scores(study: Study, publisher: str | Path) -> Section:
-    """Return the section with published scores beside one's own, a table for each measure.
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
 
     publisher: see `name` of `beside`, which says what is raised.
     """

@@ -85,8 +85,8 @@ class Study:
 
         baseline: name or label, by default bm25, else the first system.
 
-        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
-        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
+        Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
+        and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -145,9 +145,10 @@ class Study:
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Return {(measure, dataset): comparison with Student's intervals of pairs at Bonferroni's level}.
+        """Return {(measure, dataset): comparison with wider intervals of pairs, Student's at Bonferroni's
+        level}.
 
-        None as interval for too few queries; verdicts stay as they are; {} without comparisons.
+        None as interval for too few queries; verdicts stay; {} without comparisons.
         """
         if not self.comparisons:
             return {}

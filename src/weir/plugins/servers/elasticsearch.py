@@ -80,7 +80,7 @@ SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """A server, and the index that Weir makes and searches there."""
+    """Settings of a server and of Weir's index there: address, key, fields, query, vectors, limits."""
 
     url: str
     plain_http: bool = False
@@ -237,9 +237,10 @@ class ElasticServer:
 
         content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
-        divisible: do not retry after a timeout, since the caller then sends smaller requests. Raises
-            ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and for
-            an answer above `max_bytes` or without JSON.
+        divisible: do not retry after a timeout, since the caller then sends smaller requests.
+
+        Raises ServiceError for a refused key; AttemptError if no attempt succeeds, and for an answer without
+        JSON or above `max_bytes`.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -970,7 +971,6 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query; none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:

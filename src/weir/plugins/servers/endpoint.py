@@ -228,7 +228,8 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """The request for a server's fields, sent once before the queries."""
+    """A request for a server's field names, sent once before the queries, to refuse searched fields that do
+    not exist."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -614,7 +615,6 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the template's entries that decide an answer, and a version; raises FormatError."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
@@ -673,10 +673,6 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each stage in the file whose request differs from the whole request.
-
-        () if this system is a stage itself.
-        """
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages

@@ -249,7 +249,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The address up to the version; raises BadValue without one."""
+        """The service's address up to the version; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:
@@ -312,8 +312,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the settings that decide a score, with the scores of the fixed pairs: the key of stored
-        scores."""
+        """Return the key of stored scores: the settings that decide a score, with the fixed pairs' scores."""
         return {
             "model": self.model,
             "base": self.address,

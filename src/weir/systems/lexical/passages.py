@@ -76,7 +76,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
     """Return the spans of passages of at most `words` words, split at white space; a shorter text is one
     passage, unchanged.
 
-    overlap: number of words shared with the passage before.
+    overlap: words shared with the passage before.
     first: only each document's first passage.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
@@ -94,7 +94,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
     """Return (passages as a corpus, with their document's title; int32 number of each passage's document).
 
-    Arguments are as for `cut`. Texts are made when they are read.
+    Arguments are as for `cut`.
     """
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner

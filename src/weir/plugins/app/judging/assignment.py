@@ -175,8 +175,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    Pairs on the screen come first, then queries that the judge has begun, then second judgments, then the new
-    query whose judges share the fewest queries with this judge; deferred pairs come last.
+    The order is: pairs on the screen, queries that the judge has begun, second judgments, a new query (whose
+    judges share the fewest queries with this judge), deferred pairs.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -271,8 +271,8 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the disagreement that a judge is to decide: the last one shown to them, else the first; None for
-    none.
+    """Return the disagreement that a judge is to decide: the last one shown to them, else the first; None
+    without any.
 
     Pairs that the judge has graded, or that are shown to another judge, are left out.
     """

@@ -218,7 +218,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a label; None without one, or if it was taken back."""
+        """Return the event that sets a label; None if there is none or it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 

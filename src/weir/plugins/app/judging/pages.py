@@ -790,10 +790,10 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query with documents to a pool, and redirect to its judging.
+    """Add a query with documents to the pool of single queries, or a typed one to the golden set; redirect to
+    judging.
 
-    A query of the collection goes to the pool of single queries, a typed one to the golden set. Raises
-    BadValue if texts are not on this machine or no documents are given.
+    Raises BadValue if texts are not on this machine or no documents are given.
     """
     given, rooms, collection = visit.given, _rooms_of(visit), visit.given.get("collection", "")
     dataset = visit.folder.results().dataset(collection)

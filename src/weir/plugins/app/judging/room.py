@@ -142,8 +142,10 @@ class Room:
     ) -> Room:
         """Open a folder of `weir labels pool`; its journal is created if missing.
 
-        collection: source of the texts; None takes the texts on the sheet.
-        suggestions: a model's labels to suggest. Raises BadValue without pairs to judge.
+        collection: source of the texts; None takes the sheet's.
+        suggestions: a model's labels to suggest.
+
+        Raises BadValue without pairs to judge.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
@@ -176,10 +178,10 @@ class Room:
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None for fewer than two systems or no judged
-        query.
+        """Return which system is best by the judged queries.
 
-        None also if the pool does not say from which results it was made.
+        None for fewer than two systems, no judged query, or a pool of unknown origin.
+
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
         about = about_sheet(self.folder / SHEET)
@@ -272,8 +274,9 @@ class Room:
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
         """Store a judge's answer to a pair, and return its event.
 
-        deciding: the answer decides a disagreement. Raises BadValue for a grade off the scale and for "cannot
-            tell" without a reason.
+        deciding: the answer decides a disagreement.
+
+        Raises BadValue for a grade off the scale and for "cannot tell" without a reason.
         """
         with self.table(write=True) as table:
             item = self.item_of(judge, pair, deciding)
@@ -338,8 +341,9 @@ class Room:
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
         """Store a judge's preference in a comparison, and return its event.
 
-        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither. Raises UnknownName for
-            an unknown comparison, BadValue for another grade.
+        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither.
+
+        Raises UnknownName for an unknown comparison, BadValue for another grade.
         """
         with self.table(write=True) as table:
             found = self.comparisons()
@@ -393,7 +397,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels that were taken back, and return their number; raises UnknownName.
+        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
 
         A label that its judge has set again keeps the new value.
         """
@@ -416,9 +420,9 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query from the pool, take its labels back, and return their number; raises UnknownName.
+        """Remove a query, take its labels back, and return their number; raises UnknownName.
 
-        The same text typed again, or its labels put back, restores it.
+        Typing the same text again, or putting labels back, restores it.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -459,8 +463,9 @@ class Room:
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
         """Return means, order of systems and verdicts before and after the pool's judgments.
 
-        subject: other rankings and judgments than the pool's. Raises BadValue if the pool does not name its
-            results, FormatError without judgments.
+        subject: other rankings and judgments than the pool's.
+
+        Raises BadValue if the pool does not name its results, FormatError without judgments.
         """
         new, contested = settled_judgments(self.journal.path)
         [subject] = judged_anew([self.subject() if subject is None else subject], new)

@@ -1,7 +1,7 @@
 """The open pools of a server: one folder's, or those beside a results folder.
 
-Beside it lie pools of query lists (`<collection>-1`, ...), of single queries (`<collection>-queries`), and of
-typed queries (`golden-<collection>`).
+Pools beside results: `<collection>-1`, ... of query lists, `<collection>-queries`, and `golden-<collection>`
+of typed queries.
 """
 
 from __future__ import annotations
@@ -49,20 +49,19 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Open the pools of a folder of `weir labels pool`: its own sheet, or a sheet in each subfolder.
+        """Open the pool of a folder of `weir labels pool`, or of each subfolder.
 
-        collection: source of the texts; None takes the texts on the sheets.
-        suggestions: a model's labels to suggest. Raises BadValue without pairs to judge.
+        collection: source of the texts; None takes the sheets'.
+        suggestions: a model's labels to suggest.
+
+        Raises BadValue without pairs to judge.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Open the pools in the folder beside a results folder, whose name ends in -judging.
-
-        suggestions: a model's labels to suggest.
-        """
+        """Open the pools in the folder beside a results folder, whose name ends in -judging."""
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
@@ -90,8 +89,9 @@ class Rooms:
         """Make a pool of the first k documents of some systems for some queries, and return it, opened.
 
         systems: () takes all systems.
-        again: include judged documents. Raises BadValue without a results folder or queries, or if nothing is
-            unjudged; UnknownName for a collection, system or query that the results lack.
+        again: include judged documents.
+
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -129,8 +129,7 @@ class Rooms:
         """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder; an equal text keeps its identifier. Raises
-        BadValue without a results folder or for missing documents.
+        An equal text keeps its identifier. Raises BadValue without a results folder or for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)

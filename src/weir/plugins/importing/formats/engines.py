@@ -211,11 +211,8 @@ def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]
     when("relevant_documents of groups of queries", _rre_groups),
 )
 def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments of the Rated Ranking Evaluator; each query of a group has the group's
-    judgments.
-
-    Topic and group are metadata.
-    """
+    """Yield queries and judgments of the Rated Ranking Evaluator; a group's judgments hold for each of its
+    queries."""
     for n, (names, group) in enumerate(_rre_groups(contents), 1):
         grades: list[tuple[ItemKey, object]] = []
         for name, inner in group["relevant_documents"].items():

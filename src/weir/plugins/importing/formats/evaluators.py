@@ -44,8 +44,9 @@ def _answer(text: str) -> dict[str, str]:
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
     """Return the keys, by text, of a list of contexts, or of the texts in a cell; [] without a value.
 
-    mark: separator of several texts in a cell; "" for none. Raises ValueError for other values, and for a
-        member of a list that is no text.
+    mark: separator of several texts in a cell; "" for none.
+
+    Raises ValueError for other values, and for a member of a list that is no text.
     """
     contexts = listed(value)
     if contexts is None and isinstance(value, str):

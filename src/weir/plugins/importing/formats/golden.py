@@ -75,11 +75,8 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell seems to hold several identifiers, separated by marks or blanks.
-
-    Words that are alike but for numbers (d7 d8), suffixes (doc-a doc-b) or file names, and several addresses,
-    count.
-    """
+    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or
+    suffixes."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -327,7 +324,7 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, judgments and rankings from rows with named fields, by the names of the fields."""
+    """Yield queries, judgments and rankings from rows, by the names of their fields."""
     yield from _rows(contents, _meaning, choices.between)
 
 
@@ -622,7 +619,6 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, else 1.0, the factor that makes scores of its numbers."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

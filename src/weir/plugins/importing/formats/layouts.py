@@ -134,10 +134,8 @@ def _unpacked(data: object) -> Cells | None:
 
 @reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
 def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents that LangChain or LlamaIndex dumped, with metadata.
-
-    A document without an identifier gets one made from its text.
-    """
+    """Yield documents that LangChain or LlamaIndex dumped, with metadata; a missing identifier is made from
+    the text."""
     rows = tuple(_dumped(contents))
     columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
     yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
@@ -169,10 +167,8 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents, with their other fields except vectors as metadata.
-
-    A document without an identifier gets one made from its text.
-    """
+    """Yield documents, with their other fields except vectors as metadata; a missing identifier is made from
+    the text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return

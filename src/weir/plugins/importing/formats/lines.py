@@ -569,10 +569,10 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield rankings or judgments from lists of documents by query.
+    """Yield rankings or judgments from {query: [document, ...]}.
 
     They are rankings if the file's name says so, a number is a fraction or the file is a pickle, else
-    judgments by the file's name. Raises BadValue, while read, otherwise.
+    judgments if the name says so. Raises BadValue, while read, otherwise.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
