@@ -209,7 +209,7 @@ def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[li
         return [], ""
     folder = cell.folder.parent.parent
     try:
-        traces = results.kept.get(
+        traces = results.kept.value_of(
             ("answers", cell.folder, query),
             lambda: weir.llm_trace(folder, query, cell.system, datasets=[cell.collection]),
         )

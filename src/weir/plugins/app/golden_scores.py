@@ -40,7 +40,7 @@ def _answered(results: Results, cell: ResultCell, text: str) -> tuple[tuple[tupl
     if known and (stored := results.rankings(cell).ranking(known)):
         return tuple(stored), ""
     depth = cell.depth
-    found, _, failure = results.kept.get(
+    found, _, failure = results.kept.value_of(
         ("typed", cell.folder, depth, text), lambda: search_typed(results, cell, text, False, depth)
     )
     return found, failure

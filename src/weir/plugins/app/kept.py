@@ -35,7 +35,7 @@ class Kept:
     turn: Lock = field(default_factory=Lock)
     """Held while a background value is computed, so that one is computed at a time."""
 
-    def get(self, key: object, make: Callable[[], T]) -> T:
+    def value_of(self, key: object, make: Callable[[], T]) -> T:
         """Return the value of a key; the first caller computes it by `make`, others wait; an exception is
         raised for all."""
         future, fresh = self._future(key)

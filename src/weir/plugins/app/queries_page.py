@@ -310,7 +310,7 @@ class Listed:
         measure = measure_of(visit, scored_measures(cells))
         chosen = cells_of(visit, results, cells, measure)[:2]
         key = measure, tuple(map(scored_by, chosen))
-        compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
+        compared = results.kept.value_of(("compared", key), lambda: Compared.of(results, chosen, measure))
         looked = results.kept.soon(("looked", key), lambda: Looked.of(results, compared))
         sort, show, find = visit.one("sort", "difference"), visit.one("show"), visit.one("find")
         if sort not in SORTS:

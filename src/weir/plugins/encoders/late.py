@@ -247,7 +247,7 @@ class LateEncoder:
         engine = build(recipe.checkpoint, declared, head)
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        return LoadedLate(self, recipe, place, query, document, head, budget)
+        return LoadedLate(self, place, query, document, head, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +296,6 @@ class LoadedLate:
     """A late-interaction encoder loaded on a device."""
 
     encoder: LateEncoder
-    recipe: LateRecipe
     place: ComputePlace
     query: TokenEncoder
     document: TokenEncoder

@@ -258,7 +258,7 @@ class JudgingPairs:
     def __len__(self) -> int:
         return len(self.query)
 
-    def names(self, row: int) -> tuple[str, str]:
+    def query_and_document(self, row: int) -> tuple[str, str]:
         """Return the identifiers (query, document) of a row."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
@@ -281,7 +281,7 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: source of the texts; None takes the sheet's.
+    collection: source of the texts. None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
     limit: number of pairs at most.
 
@@ -395,7 +395,7 @@ def _positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | 
         best[number] = [(people.docs[int(people.doc[r])], int(doc_at[people.doc[r]])) for r in ranked[:2]]
 
     def positive(row: int) -> str | None:
-        own = pairs.names(row)[1]
+        own = pairs.query_and_document(row)[1]
         return next((_text(corpus, at) for name, at in best[int(pairs.query[row])] if name != own), None)
 
     return positive

@@ -61,6 +61,7 @@ from weir.experiment.efficiency import (
     EFFICIENCIES,
     MARK,
     PROCESS,
+    Efficiency,
     efficiency_tables,
     extrapolation,
     timed_queries,
@@ -870,37 +871,14 @@ def cost(study: Study) -> Section | None:
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
-    charts = []
-    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
-        drawn = chart
-        if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.short_name(s): s for s in study.systems}
-            names = [of_label[point.name] for point in chart.points]
-            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
-            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
-            found.sort(key=lambda s: -abs(to_baseline[s].difference))
-            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
-            points = tuple(
-                replace(
-                    point,
-                    filled=s not in to_baseline or s in found,
-                    named=len(names) <= MANY_SYSTEMS or s in told,
-                )
-                for point, s in zip(chart.points, names, strict=True)
-            )
-
-            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
-                pair = study.against(comparison, names[after], names[before])
-                return pair is not None and pair.verdict == "better"
-
-            way = direction(study.measures[0])
-            line = front(points, separable, way) if len(hardware) == 1 else ()
-            on_line = {number for number, _ in line}
-            points = tuple(
-                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
-            )
-            drawn = replace(chart, points=points, front=line, tested=True)
-        charts.append(drawn)
+    charts = [
+        _with_front(study, chart, comparison, lined=len(hardware) == 1)
+        if isinstance(chart, Points) and comparison is not None
+        else chart
+        for chart in cost_charts(
+            [one for one in study.costs if one.quality.dataset == dataset], study.numbers
+        )
+    ]
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     why = chosen_clause(study, study.why_largest)
@@ -915,7 +893,39 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     first, *more = efficiency_tables(shown)
-    marks = [
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    marks = " ".join(_cost_marks(shown))
+    tables = (replace(first, notes=(marks,) * bool(marks)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
+
+
+def _with_front(study: Study, chart: Points, comparison: Comparison, lined: bool) -> Points:
+    of_label = {study.short_name(s): s for s in study.systems}
+    names = [of_label[point.name] for point in chart.points]
+    to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+    found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+    found.sort(key=lambda s: -abs(to_baseline[s].difference))
+    told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
+    points = tuple(
+        replace(
+            point, filled=s not in to_baseline or s in found, named=len(names) <= MANY_SYSTEMS or s in told
+        )
+        for point, s in zip(chart.points, names, strict=True)
+    )
+
+    def separable(before: int, after: int) -> bool:
+        pair = study.against(comparison, names[after], names[before])
+        return pair is not None and pair.verdict == "better"
+
+    line = front(points, separable, direction(study.measures[0])) if lined else ()
+    on_line = {number for number, _ in line}
+    points = tuple(replace(one, named=one.named or number in on_line) for number, one in enumerate(points))
+    return replace(chart, points=points, front=line, tested=True)
+
+
+def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
+    return [
         *[
             f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
             "where all three are known."
@@ -929,10 +939,6 @@ def cost(study: Study) -> Section | None:
             if one
         ),
     ]
-    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
-    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def _judged_rates(study: Study) -> Section | None:

@@ -341,9 +341,11 @@ def _documents(
 # What judges do.
 
 
-def answer(visit: Visit) -> Redirect:
-    """Store a judge's note and answer from a form, and redirect to the next pair or the list; raises
-    BadValue."""
+def store_answer(visit: Visit) -> Redirect:
+    """Store a judge's note and answer from a form, and redirect to the next pair or the list.
+
+    Raises BadValue for an incomplete answer.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
     kind, key = given.get("kind", "graded"), given.get("key", "")
@@ -825,7 +827,7 @@ PAGES: Sequence[Page] = [
     Page("/judge/{room}/decide", "judging/judge.html", _decide_page, judges=True),
     Page("/judge/{room}/compare", "judging/compare.html", _compare_page, judges=True),
     Page("/judge/{room}", "judging/judge.html", _judge_page, judges=True),
-    Page("/judge/{room}/answer", "judging/judge.html", answer, judges=True, writes=True),
+    Page("/judge/{room}/answer", "judging/judge.html", store_answer, judges=True, writes=True),
     Page("/judge/{room}/prefer", "judging/compare.html", prefer, judges=True, writes=True),
     Page("/judge/{room}/undo", "judging/judge.html", undo, judges=True, writes=True),
     Page("/judge/{room}/plan", "judging/progress.html", set_plan, writes=True),
