@@ -268,8 +268,7 @@ def printed(value: object) -> str:
 
 @cache
 def described(named: Callable[..., object]) -> str:
-    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented
-    field.
+    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented field.
 
     The lines are missing if the source of the class cannot be read, as for a class typed at a prompt.
     """

@@ -236,11 +236,11 @@ def run_grid(
 
     grid: the experiment.
     progress: receives (stage, done, total).
-    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others;
-        finished results are shown.
+    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others.
+        Finished results are shown.
     on: a cluster to run on: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
     fetch: download collections of the catalogue that are not on this machine.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)"; in Python also {label: system}.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)". In Python also {label: system}.
 
     After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
     systems.

@@ -360,8 +360,7 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is
-    answered.
+    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is answered.
 
     The measure Judged@10 counts unanswered queries as 0 instead.
     """

@@ -122,8 +122,7 @@ class SubsetProof:
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
-    ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays, ascending.
 
     It has judged queries with all their judged documents, then BM25's first results, then random documents.
     Raises BadValue if the collection has no more documents, or if no query's judged documents fit.
@@ -156,8 +155,7 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a
-    data set.
+    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a data set.
 
     subset: (document rows, query rows), as `chosen` returns them.
     Raises BadValue if the folder exists.

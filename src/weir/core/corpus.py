@@ -307,8 +307,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same
-    length.
+    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same length.
 
     dangling: keep the separator where b[i] is empty.
     """

@@ -71,8 +71,7 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without
-    grades 1.
+    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without grades 1.
 
     Raises BadValue for other types and for a document with two grades; `where` names the judgments.
     """

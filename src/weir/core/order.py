@@ -31,8 +31,7 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in
-    trec_eval 9.
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in trec_eval 9.
 
     Raises BadValue for an unknown rule.
     """
@@ -105,8 +104,7 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie
-    rank.
+    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie rank.
 
     score, tie_rank: one value for each document.
     """
@@ -121,8 +119,7 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and
-    DRAW_SEED.
+    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and DRAW_SEED.
 
     query, doc: positions in `queries` and `documents` of each row.
     """
@@ -141,8 +138,7 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups]
-    each.
+    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups] each.
 
     ptr: int64[Q + 1], row offsets of the queries.
     """

@@ -101,8 +101,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from columns, in any order, with a query number, document number and score for each
-        row.
+        """Return a run from columns, in any order, with a query number, document number and score for each row.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -259,8 +258,7 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
-        allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
 
         Rankings of other queries stay. Raises BadValue for filters not yet evaluated on documents.
         """

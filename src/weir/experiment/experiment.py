@@ -357,7 +357,7 @@ class Experiment:
     usual one, as in scifact:train.
     """
     systems: tuple[object, ...]
-    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; in Python also a function or an
+    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'. In Python also a function or an
     object of one's own (see weir.system).
     """
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES

@@ -147,6 +147,27 @@ def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
     return query, lengths, order
 
 
+def _rows_at(rows: ParsedRows, order: Int64) -> ParsedRows:
+    start, length, hashes = rows.start[order], rows.length[order], rows.hashes[order]
+    return replace(rows, start=start, length=length, hashes=hashes, score=rows.score[order])
+
+
+def _float_ranks(buf: Bytes, rows: ParsedRows, ranking: Int64, cuts: Int64) -> Int32 | None:
+    close = close_as_floats(cuts, rows.score[ranking])
+    at = ranking[close[0]]
+    return float_ranks(cuts, close, take_strings(buf, rows.start[at], rows.length[at])) if len(at) else None
+
+
+def _of_first_queries(part: RankingPart, count: int) -> RankingPart:
+    inside = np.flatnonzero(part.query < count)
+    if len(inside) == len(part.query):
+        return part
+    at, _ = stretches(part.ptr[inside], part.ptr[inside + 1])
+    ptr = np.append(0, np.cumsum(np.diff(part.ptr)[inside]))
+    float_rank = None if part.float_rank is None else part.float_rank[at]
+    return RankingPart(part.query[inside], ptr, part.doc[at], part.score[at], float_rank)
+
+
 def _refuse_ranks_as_documents(name: object, block: RankingBlock) -> None:
     # In the file's first rows. Rankings that are not in rank order, or without ranks, are told once none is judged.
     rows, count = block.rows, min(len(block.rows.score), HEAD_ROWS)
@@ -195,13 +216,7 @@ def _read_parts(
                 if len(codes) < len(query):
                     segments = segments.take(np.unique(query, return_index=True)[1])
                     query, lengths, order = _grouped(query, lengths)
-                    rows = replace(
-                        rows,
-                        start=rows.start[order],
-                        length=rows.length[order],
-                        hashes=rows.hashes[order],
-                        score=rows.score[order],
-                    )
+                    rows = _rows_at(rows, order)
                 if len(query) == 0:
                     continue
                 if numbers.order is None:
@@ -225,21 +240,14 @@ def _read_parts(
                 numbers.own_first += own_first
                 numbers.own_near += own_near
                 score = rows.score[ranking]
-                float_rank = None
-                if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
-                    at = ranking[close[0]]
-                    documents = take_strings(block.buf, rows.start[at], rows.length[at])
-                    float_rank = float_ranks(cuts, close, documents)
+                float_rank = _float_ranks(block.buf, rows, ranking, cuts) if ties == "trec" else None
                 if docs is None:
                     doc = numbers.doc_codes(block.buf, rows)[ranking]
-                inside = np.flatnonzero(query < len(queries)) if queries is not None else query
-                if len(inside) < len(query):
-                    at, _ = stretches(cuts[inside], cuts[inside + 1])
-                    cuts = np.append(0, np.cumsum(np.diff(cuts)[inside]))
-                    query, doc, score = query[inside], doc[at], score[at]
-                    float_rank = None if float_rank is None else float_rank[at]
-                if len(query):
-                    results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
+                part = RankingPart(query, cuts, doc, score, float_rank)
+                if queries is not None:
+                    part = _of_first_queries(part, len(queries))
+                if len(part.query):
+                    results.append(step(part))
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
             _say_alike(source.name, numbers.alike)

@@ -124,8 +124,7 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not
-    familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not familywise.
 
     With `by_group`, raises UnknownName for an unknown test.
     """
@@ -420,8 +419,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not
-    compare.
+    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not compare.
 
     scores: {system: its scores}.
     """
@@ -760,8 +758,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is
-    better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
 
     apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
     After z come aa, ab.
@@ -994,8 +991,7 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable
-    effect.
+    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable effect.
 
     c: the comparison that the pair is from.
     """

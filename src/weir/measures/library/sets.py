@@ -141,8 +141,7 @@ def Utility(
     miss: float = 0.0,
     rel: float = 1,
 ) -> Float64:
-    """Utility of the returned set: a weight for each document, relevant or not, and for each relevant one
-    missed.
+    """Utility of the returned set: a weight for each document, relevant or not, and for each relevant one missed.
 
     hit: weight of a relevant document returned.
     noise: weight of any other document returned.
