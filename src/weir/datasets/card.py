@@ -45,8 +45,7 @@ class DuplicateGroups:
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """Return the row numbers of each group, ascending int64 arrays, by group number; [] without
-        groups."""
+        """Return the row numbers of each group, ascending int64 arrays; [] without groups."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1

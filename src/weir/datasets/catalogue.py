@@ -164,7 +164,7 @@ def group(name: str) -> Group:
 
 def original(reference: str) -> str:
     """Return the catalogue name of the collection that a reference copies (scifact for hf:mteb/scifact);
-    otherwise, and for collections with candidates, the reference."""
+    else, and for collections with candidates, the reference."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -209,7 +209,7 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return False for the number of judgments of a grade from -2 to 0, which affects no score; else True.
+    """Return False for judgments of a grade from -2 to 0, whose number affects no score; else True.
 
     what: name of the count, from `other_counts`.
     """
@@ -217,7 +217,7 @@ def changes_scores(what: str) -> bool:
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence that a collection's counts differ from the published ones.
+    """Return a sentence that lists how a collection's counts differ from the published ones.
 
     differences: from `other_counts`.
     """

@@ -32,7 +32,7 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, in hexadecimal, of the documents, judged queries and judgments of a split; reads every
+    """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
     document.
 
     Order, white space, metadata and unjudged queries have no effect.
@@ -79,8 +79,9 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     progress: called with (bytes so far, total bytes or None).
 
     Collections on this machine are not downloaded, except a reference with a newer commit. If an archive is
-    not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
-    DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
+    not available, a copy of equal content is used, with a DownloadWarning. The document stores are built too.
+    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence it
+    says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -102,11 +103,12 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Download the named collections of the catalogue, and members of groups, that are not on this machine.
+    """Download the named collections and groups of the catalogue that are not on this machine; other names
+    are ignored.
 
     progress: called with (name of the step, amount done, total).
 
-    Other names are ignored. Raises DownloadError with the reason of each source.
+    Raises DownloadError with the reason of each source.
     """
     for given in names:
         name, _ = named_split(given)

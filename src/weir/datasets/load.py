@@ -47,7 +47,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
     judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
-    instruction: the collection's, for queries without one of their own if others have one.
+    instruction: the collection's, for queries without their own if others have one.
 
     A query with a relevant document is no longer marked unanswerable.
     """
@@ -134,7 +134,7 @@ class Dataset:
     @staticmethod
     @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """Return a collection by its catalogue name, path or reference; the same as `weir.load`."""
+        """Return a collection, as `weir.load` does."""
         return load(name, split, watch)
 
     @staticmethod
@@ -376,10 +376,10 @@ def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = un
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load` does, but without network or writing, and also without judgments or
+    """Return a collection as `load` does, without network or writing, also if it lacks judgments or
     documents.
 
-    Raises DownloadError for anything that would have to be downloaded, and the other errors of `load`.
+    Raises DownloadError if a download would be needed, and the other errors of `load`.
     """
     # The name may come from somebody else, as in the record of a result.
     if str(name).startswith(("//", "\\\\")):
@@ -389,7 +389,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, with `unjudged` set if it has no judgments and no file whose name begins with qrel.
+    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -458,8 +458,8 @@ def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """Return the dataset of an imported collection, of its usual split if `split` is None; raises FormatError
-    for an unknown split."""
+    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for an
+    unknown split."""
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)

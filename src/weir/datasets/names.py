@@ -35,10 +35,7 @@ def other_source(name: str) -> str | None:
 
 def named_split(name: str) -> tuple[str, str | None]:
     """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; split None if there is
-    none.
-
-    An existing path has no split.
-    """
+    none, or if the path exists."""
     # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
     drive = len(collection) < 2 and not Path(collection or ":").is_dir()
@@ -51,7 +48,7 @@ def named_split(name: str) -> tuple[str, str | None]:
 def catalogue_name(name: str | Path) -> str:
     """Return a collection's name as in the catalogue; "" for paths and unknown names.
 
-    A name in exactly that form wins over a path; in another form, such as birco/relic, an existing path wins.
+    That exact form wins over an existing path; another form, such as birco/relic, does not.
     """
     if not isinstance(name, str):
         return ""

@@ -33,12 +33,8 @@ class Materialized:
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """Return the function that imports collections from a source such as "hf".
-
-    name: reference, for the message.
-
-    Raises PluginError if no plug-in has such a function.
-    """
+    """Return the function that imports collections from a source such as "hf"; raises PluginError, naming the
+    reference `name`, if no plug-in has it."""
     try:
         return SOURCES.get(kind)
     except UnknownName:
@@ -50,7 +46,7 @@ def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
     """Return a collection by reference or path, imported if needed; None for a folder in Weir's layout, a
-    zip, and a path that does not exist.
+    zip, and a missing path.
 
     name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
         hub.

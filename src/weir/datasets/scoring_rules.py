@@ -72,8 +72,7 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if scoring may remove documents from a ranking: self-matches, or documents that a query may
-        not have."""
+        """True if scoring may remove documents: self-matches, or documents that a query may not have."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"

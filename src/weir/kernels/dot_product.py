@@ -255,7 +255,6 @@ def scan(
     eight: panels and queries are bytes, not floats.
     panels: the packed block.
     first: a multiple of ROWS.
-    k: number of documents wanted per query.
     """
     words, lane, most = panels
     packed, facts, gauge = query_rows

@@ -278,10 +278,8 @@ class CodeCache:
 
 
 def cache_folders() -> tuple[Path, ...]:
-    """Return the cache folders in order of reading and writing.
-
-    The folder `weir` in NUMBA_CACHE_DIR if that is set; else the package's __pycache__ and then WEIR_HOME's.
-    """
+    """Return the cache folders in order of reading and writing: `weir` in NUMBA_CACHE_DIR if that is set;
+    else the package's __pycache__, then WEIR_HOME's."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return (Path(os.environ["NUMBA_CACHE_DIR"]) / "weir",)
     return KERNELS / "__pycache__", settings().home / "kernels"
@@ -290,9 +288,7 @@ def cache_folders() -> tuple[Path, ...]:
 def is_compiled(module: str) -> bool:
     """Return True if machine code of a kernel in this module is stored and matches the source.
 
-    module: name below `weir.kernels`, such as "lines".
-
-    Raises FileNotFoundError for an unknown module.
+    module: name below `weir.kernels`, such as "lines"; raises FileNotFoundError for another.
     """
     path = _source(module)
     if not path.is_file():

@@ -79,7 +79,7 @@ def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64
     """Return the index of the first byte of a word that equals `one` or `other` or is below a bound; 8 for
     none.
 
-    one, other, bound: a byte, repeated eight times; the bound is at most 128.
+    one, other, bound: a byte, repeated eight times; the bound at most 128.
     """
     return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
@@ -561,8 +561,8 @@ def order_rows(
     of its query, or -1.
 
     cuts: int64[queries + 1], first row of each query.
-    score: in the precision in which scores are compared.
-    scratch: its length is a power of two, at least four times the longest ranking; spare is as long as that
+    score: in the precision of comparisons.
+    scratch: int32, a power of two and at least four times the longest ranking; spare: int64, as long as that
         ranking.
     order, doc: filled in rank order with rows and with positions in the table, -1 for none.
     """

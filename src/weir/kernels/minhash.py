@@ -122,8 +122,8 @@ def leaders(
     least: smallest Jaccard index of near-duplicates.
     leader: int64[n], filled.
 
-    A text follows the most similar leader in its buckets, among equals the first; it becomes a leader if
-    there is none.
+    A text follows the most similar leader in its buckets, among equals the first; without any it becomes a
+    leader.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

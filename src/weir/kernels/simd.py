@@ -223,7 +223,7 @@ def float_tile(
 
     panel: float32[groups, WIDTH].
     query: first of ROWS rows of float32[groups], `stride` bytes apart.
-    row, lane, masks: as for `int8_tile`; the start is ignored.
+    row, lane, masks: the same as in `int8_tile`, with the start ignored.
     """
     return _tile(b, [panel, query, groups, stride, row, lane, masks], eight=False)
 

@@ -131,12 +131,10 @@ def scan_words(
     out_ptr: Int64,
 ) -> int:
     """Write the word numbers of the texts from `first` on to `out`; return the number of the first text that
-    is not done.
+    is not done, for lack of room in `words`.
 
     insert: number new words; otherwise they are -1.
     out_ptr: int64[texts + 1], the start of each text in `out`; filled after entry `first`.
-
-    If the result is below the number of texts, the table of words is full: call again with a larger one.
     """
     # All in one loop: split into functions for plain words, others and the look-up, it took a fifth longer.
     data, data8, ptr = texts

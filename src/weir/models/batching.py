@@ -91,12 +91,11 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first.
+    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first; a
+    longer text is alone.
 
     lengths: int64[texts], in tokens.
     padded: count each text as long as the longest of its batch.
-
-    A text longer than the budget is a batch alone.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
@@ -116,10 +115,10 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function from ([(positions of texts, rows of a batch)], number of texts) to one array in text
-    order.
+    """Return a function from ([(positions of texts, rows of a batch)], number of texts) to a float32 array in
+    text order.
 
-    array: joins rows of an engine to a float32 array.
+    array: joins an engine's rows to a float32 array.
     """
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
@@ -132,10 +131,9 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Return the rows of all texts in text order.
+    """Return the rows of `count` texts in text order.
 
     parts: (positions of texts, their rows) for each batch, at least one.
-    count: number of texts.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -160,9 +158,9 @@ def results(
 ) -> Iterator[R]:
     """Yield the model's results for one window of texts at a time, in text order.
 
-    run: maps a batch to results. When memory runs out, the batch is halved.
+    run: maps a batch to results; batches are halved when memory runs out.
     gather: joins the results of a window's batches.
-    done: called with the number of texts finished so far.
+    done: called with the number of finished texts.
 
     Raises BadValue for a single text that does not fit into memory.
     """

@@ -138,8 +138,8 @@ def find_card(name: str) -> ModelCard | None:
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family to which a model name or path belongs, or None; among several, the
-    family with most words."""
+    """Return the card of the model family (with most words) to which a model name or path belongs, or
+    None."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -174,10 +174,8 @@ TRAINING_RECORD = "weir-training.json"
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections that a model was trained on, from its card or its folder's training record.
-
-    None if unknown, as with a damaged record or an unknown base model.
-    """
+    """Return the collections on which a model was trained, from its card or its folder's training record;
+    None if unknown, as for a damaged record."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -195,8 +193,8 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, if a model that Weir knows is of another kind than `kind`, such
-    as "dense"."""
+    """Raise BadValue, ending in `otherwise`, for a known model of another kind than `kind`, such as
+    "dense"."""
     card = find_card(model)
     if card is not None and card.kind != kind:
         raise BadValue(f"'{model}' is of the kind '{card.kind}', {otherwise}")
@@ -206,7 +204,7 @@ def split_variant(model: str) -> tuple[str, str]:
     """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if there is none, or if a
     file has the whole name.
 
-    A variant is one of a checkpoint's ONNX files: fp32, fp16, int8, or a path in its folder.
+    A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
     name, mark, variant = model.rpartition("#")
     try:
@@ -237,7 +235,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 def locate(model: str) -> Path:
     """Return the local folder of a checkpoint, by short name, hub name or folder, with or without a variant.
 
-    Raises DownloadError if it is not downloaded yet, StoreError for a folder without a checkpoint.
+    Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
     folder = _place(model)
@@ -354,9 +352,9 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the file-name patterns of a variant of an ONNX model for downloading; [] for "".
+    """Return the file-name patterns to download for a variant of an ONNX model; [] for "".
 
-    variant: a name in GRAPHS, or a path in the checkpoint's folder.
+    variant: a name in GRAPHS, or a path.
     """
     if not variant:
         return []
@@ -496,10 +494,7 @@ UNCUT = 1 << 20
 
 def open_checkpoint(model: str) -> Checkpoint:
     """Return the settings of a local checkpoint, by short name, hub name or folder, with or without a
-    variant.
-
-    Raises as `locate` and `read_checkpoint`.
-    """
+    variant; raises as `locate` and `read_checkpoint`."""
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 
@@ -569,6 +564,8 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """Return the settings of a checkpoint's transformer alone, without pooling and later steps.
 
+    folder, root: of the transformer and of the whole checkpoint.
+
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
     graph = _graph_of(root, variant)
@@ -629,10 +626,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return the path of a subfolder that a checkpoint's file names; it may not exist.
-
-    Raises ValueError for a path outside the checkpoint, and for a name that is no path.
-    """
+    """Return the path of a subfolder that a checkpoint's file names, which may not exist; raises ValueError
+    for a path outside the checkpoint."""
     inner = folder / str(name)
     try:
         inner.stat()
@@ -712,8 +707,8 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hash, in hexadecimal, of all files of a checkpoint that can change its output; raises
-    StoreError for unreadable files."""
+    """Return a hash, in hexadecimal, of a checkpoint's files that can change its output; raises StoreError
+    for unreadable files."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -776,11 +771,8 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, or if None `stated`, but no more than the architecture's
-    positions.
-
-    Raises BadValue if `own` exceeds the positions.
-    """
+    """Return the maximum tokens of a text: `own`, or if None `stated`, up to the architecture's positions;
+    raises BadValue if `own` exceeds them."""
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

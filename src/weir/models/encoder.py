@@ -108,7 +108,8 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model.
+    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model;
+    for lengths, published ones precede the checkpoint's.
 
     collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
@@ -189,10 +190,7 @@ def _first(*values: T | None) -> T | None:
 @dataclass(frozen=True)
 class Encoder:
     """A model that turns texts into vectors, with settings as of `weir.Dense`; None leaves a setting to the
-    checkpoint.
-
-    Raises BadValue for settings out of range.
-    """
+    checkpoint. Raises BadValue for settings out of range."""
 
     model: str = "minilm"
     pooling: str | None = None
@@ -221,18 +219,11 @@ class Encoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors, and the engine; its label is None if it is not
-        installed.
-
-        Loads nothing. Raises DownloadError if the checkpoint is missing.
-        """
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine, device and precision that would compute the vectors; loads nothing.
-
-        Raises DownloadError if the checkpoint is missing, BadValue for an engine that does not fit.
-        """
+        """Return the engine, device and precision that would compute the vectors; loads nothing. Raises
+        DownloadError if the checkpoint is missing, BadValue for an engine that does not fit."""
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -321,10 +312,8 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each document, characters of it that the model reads), int64[texts] each.
-
-        Tokens include the prompt and are counted without truncation.
-        """
+        """Return (tokens of each document with the prompt, untruncated; characters of it that the model
+        reads), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -539,10 +528,8 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return how much vectors of texts, scaled to length 1, differ between encoding alone and together.
-
-    texts: at least one. Raises BadValue as `Loaded.encode`.
-    """
+    """Return how much vectors of at least one text, scaled to length 1, differ between encoding alone and
+    together. Raises BadValue as `Loaded.encode`."""
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

@@ -77,10 +77,8 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """Engine, device, precision and deciding package versions, such as "torch cpu fp32, tokenizers 0.23".
-
-        None if a needed package is missing.
-        """
+        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None if
+        a needed package is missing."""
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
             return None
@@ -137,7 +135,7 @@ def declare(
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
     """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
 
-    lacking: the reason why Weir's own engines do not support the model, None if they do.
+    lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":

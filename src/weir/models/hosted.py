@@ -121,8 +121,7 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Return the vectors in an API's response as float32[count, dimensions]; dimensions None takes the first
-    vector's size.
+    """Return an API's vectors as float32[count, dimensions]; dimensions None takes the first vector's size.
 
     Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
     """
@@ -244,7 +243,7 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """Raised if the provider refuses texts or takes too long: too many at once, or a text that it cannot
+    """Raised if a provider refuses texts or takes too long: too many at once, or a text that it cannot
     process."""
 
 
@@ -459,10 +458,7 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors; sends the probe if no response to it is stored.
-
-        Raises ServiceError for a missing key or a bad response.
-        """
+        """Return all settings that decide the vectors; raises as `load`, which sends the probe if needed."""
         return self.load(device).identity()
 
     def fetch(self) -> None:

@@ -116,8 +116,7 @@ class ModelTokenizer:
     """Number of the padding token."""
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts, truncated and with special tokens; releases Python's global lock
-        meanwhile."""
+        """Return the tokens of texts, truncated and with special tokens; releases Python's global lock."""
         inputs = list(texts)
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
@@ -180,7 +179,7 @@ def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelToken
     limit: maximum tokens of a text.
     special: add special tokens.
 
-    Raises StoreError for an unreadable tokenizer, BadValue for a tokenizer without a fast form.
+    Raises StoreError for an unreadable tokenizer, BadValue for one without a fast form.
     """
     if (folder / "tokenizer.json").exists():
         tokenizers = require("tokenizers", extra="neural")

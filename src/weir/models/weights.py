@@ -180,7 +180,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 def read_state(folder: Path) -> dict[str, Array]:
     """Return all tensors of a checkpoint by name, without running code.
 
-    bfloat16, and all floating-point numbers of the older format (.bin), become float32. Raises StoreError for
+    bfloat16, and floating-point numbers of the older format (.bin), become float32. Raises StoreError for
     missing or unreadable weights, MissingExtra without safetensors, or without torch for the older format.
     """
     files = sorted(folder.glob("*.safetensors"))

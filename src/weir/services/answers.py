@@ -60,8 +60,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members has
-    no effect."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers, independent of the order of
+    object members."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -71,10 +71,10 @@ def answer_key(request: object) -> AnswerKey:
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
     """Yield a store of a service's answers, open for reading and adding during the block.
 
-    name: beginning of its folder's name.
+    name: begins its folder's name.
     about: everything that decides an answer. Without a version (`session_only`) the store is temporary.
 
-    Waits while another process has the same store open. Raises StoreError if it cannot be written; warns
+    Waits while another process has the store open. Raises StoreError if it cannot be written; warns
     (StoreWarning) of damaged answers.
     """
     if session_only(about):
@@ -100,7 +100,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store of `answer_store` for these arguments, read-only; None if it does not exist.
+    """Yield the store of `answer_store`, read-only; None if it does not exist.
 
     Does not wait for another process, whose latest answers may be missing.
     """
@@ -206,7 +206,7 @@ class AnswerStore:
     def add(self, key: AnswerKey, value: object) -> None:
         """Append a JSON value under a key, in place of an earlier value; it is in the file when this returns.
 
-        Raises StoreError if it cannot be written; the file is then unchanged.
+        Raises StoreError if it cannot be written, leaving the file unchanged.
         """
         data = _COMPACT.encode(value).encode("utf-8", "backslashreplace")
         name = b"%016x%016x" % key
@@ -327,7 +327,7 @@ class KeptAnswers(Protocol):
     def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer; it is on the disk when this returns."""
+        """Store an answer; a killed process does not lose it once this returns."""
 
 
 @dataclass(frozen=True)
@@ -414,12 +414,15 @@ class ServiceUsage:
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count an answer, in the form in which it is stored."""
+        """Record the duration of an answer.
+
+        stored: the answer as in the store.
+        """
         self.milliseconds.setdefault(stored["at"], array("d")).append(stored["ms"])
 
     def facts(self) -> dict[str, object]:
-        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by number of
-        concurrent requests."""
+        """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
+        concurrency."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -456,10 +459,10 @@ def run_requests(
 ) -> RequestCounts:
     """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
 
-    new_worker: returns a new worker, called once for each thread.
+    new_worker: returns a worker for a thread.
     progress: called in the caller's thread with the number of requests done.
 
-    A request that fails is counted, not raised; other errors of workers are raised.
+    Failed requests are counted; other errors of workers are raised.
     """
     # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
     # UTC.

@@ -113,7 +113,7 @@ def check_key(key: object, usual: str, base: str | None) -> None:
     """Raise BadValue if the key in an environment variable may not be sent to this URL.
 
     key: name of the variable.
-    usual: the provider's own variable, permitted only at the provider's own URL (`base` None).
+    usual: the provider's own variable, for its own URL (`base` None) only.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
@@ -130,7 +130,7 @@ def check_address(name: str, address: object, plain: bool = False) -> None:
     """Raise BadValue unless `address` is an http(s) URL without user, query and fragment.
 
     name: setting, for the message.
-    plain: permit http, which is not encrypted, to another machine.
+    plain: permit unencrypted http to another machine.
     """
     try:
         parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
@@ -249,7 +249,7 @@ class Limits:
         )
 
     def cost(self, tokens: int, answers: int = 0) -> float | None:
-        """Return the dollars for `tokens`, of which `answers` are generated; None without a price."""
+        """Return the dollars for `tokens`, including `answers` generated tokens; None without a price."""
         if self.price is None:
             return None
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price
@@ -300,8 +300,8 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit shared by threads (token bucket): `rate` per minute, None for no limit, in bursts of up to
-    a sixth of it."""
+    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it;
+    None for no limit."""
 
     rate: float | None
     clock: Clock
@@ -316,7 +316,7 @@ class Bucket:
     def take(self, amount: float) -> float:
         """Wait until `amount` is available, take it, and return the seconds waited; 0.0 without a rate.
 
-        An amount above the capacity waits for a full bucket; later callers then wait longer.
+        An amount above the capacity waits for a full bucket, and delays later callers.
         """
         if self.rate is None:
             return 0.0
@@ -380,33 +380,27 @@ Redactor: TypeAlias = Callable[[object], str]
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class AttemptError(Exception):
     """A failed attempt at a request, which may be sent again."""
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        wait: float = 0.0,
-        again: bool = True,
-        status: int = 0,
-        free: bool = False,
-        absent: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        # Seconds the server asks to wait.
-        self.wait = wait
-        # True if the next attempt may succeed.
-        self.again = again
-        # 0 without an answer.
-        self.status = status
-        # True if the service cannot have charged for it.
-        self.free = free
-        # True if nothing listens there and never answered this process.
-        self.absent = absent
-        # Set when the last attempt has failed.
-        self.attempts = 1
+    kind: FailureKind
+    message: str
+    wait: float = 0.0
+    """Seconds the server asks to wait."""
+    again: bool = True
+    """True if the next attempt may succeed."""
+    status: int = 0
+    """The HTTP status, 0 without an answer."""
+    free: bool = False
+    """True if the service cannot have charged for it."""
+    absent: bool = False
+    """True if nothing listens there and never answered this process."""
+    attempts: int = field(default=1, init=False)
+    """Number of attempts; set when the last one has failed."""
+
+    def __str__(self) -> str:
+        return self.message
 
 
 ABSENT_ATTEMPTS = 3
@@ -425,8 +419,8 @@ def retry(
 
     retried: called with each such error and the seconds before the next attempt.
 
-    Raises the last AttemptError when the limits are reached, ServiceError for a server that cannot be
-    reached, and all other errors of `attempt`.
+    Raises the last AttemptError at the limits, ServiceError for a server that cannot be reached, and other
+    errors of `attempt`.
     """
     number = 0
     while True:
@@ -464,10 +458,10 @@ def exchange(
     masked: Redactor,
     clock: Clock,
 ) -> bytes:
-    """Return the body of a response with status 2xx, with keys masked; redirects are not followed.
+    """Return the body of a response with status 2xx, keys masked; redirects are not followed.
 
     max_bytes: most bytes of the body.
-    time_limits: seconds without any byte, and seconds for the whole exchange.
+    time_limits: seconds without any byte, seconds for the whole exchange.
     masked: masks secrets in messages.
 
     Raises AttemptError for a broken connection or another status, and AnswerTooLargeError.
@@ -605,7 +599,7 @@ class MeteredRequest(Generic[T]):
 
 
 class BudgetLedger(Protocol):
-    """Reserves budget for requests before they are sent, for a process or all processes of a cluster."""
+    """Reserves budget for requests before they are sent, for a process or a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request, and return (reservation number, seconds waited).
@@ -721,8 +715,8 @@ class MeteredClient:
     ) -> T:
         """Return the service's parsed answer, after retries.
 
-        Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
-        attempt brings a usable answer.
+        Raises ServiceError for an exhausted budget or a refused key or model, AttemptError if no attempt
+        brings a usable answer.
         """
 
         masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)

@@ -17,8 +17,7 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns,
-    float64[rows].
+    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns, float64[rows].
 
     rows: float64[rows, differences], few and nonzero.
     """
@@ -89,12 +88,11 @@ def _smallest(units: int, systems: int, draws: Draws) -> float:
     "permutation", drawn=True, smallest=_smallest, detection=Detection(exact_p_values, rejected_by_signs)
 )
 def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """Return p-values of the paired randomisation test, float64[pairs]: is a mean difference as large if
-    labels are swapped at random?
+    """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Exact, from all sign patterns, if there are no more patterns than draws.
+    Returns p-values, float64[pairs]; exact, from all sign patterns, if there are no more patterns than draws.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -119,12 +117,11 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     detection=Detection(rejects=rejected_by_samples),
 )
 def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
-    """Return p-values of the bootstrap-shift test, float64[pairs]: is a resampled mean difference, shifted to
-    zero, as large?
+    """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-    Too liberal for few queries.
+    Returns p-values, float64[pairs]. Queries are drawn with replacement. Too liberal for few queries.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
     # observed mean up to Monte Carlo error.

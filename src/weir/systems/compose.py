@@ -82,8 +82,8 @@ class SearchObject(Protocol):
     """An object with a `search` method, used like a search function."""
 
     def search(self, queries: dict[str, str], k: int) -> object:
-        """Return rankings of the queries {id: text}, at most k documents each, in a form of
-        SearchFunction."""
+        """Return at most k results for each query of {id: text}, as {query id: {document id: score}} or
+        {query id: [document ids, best first]}."""
 
 
 @runtime_checkable
@@ -104,8 +104,7 @@ class BeirSearch(Protocol):
 
 @runtime_checkable
 class BeirRetrieval(Protocol):
-    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval, which itself decides the
-    depth."""
+    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval; it decides the depth itself."""
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
         """Return rankings {query id: {document id: score}}."""
@@ -166,8 +165,8 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return a searcher of a copy of the object (`own_copy`), after calling `index` of the copy if it has
-        one. Raises BadRanking if that call returns an object that cannot search."""
+        """Copy the object (`own_copy`), let it index the corpus if it has `index`, and return its searcher.
+        Raises BadRanking if `index` returns an object that cannot search."""
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
             return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
@@ -186,7 +185,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """Searches by a function; answers may name only documents of the corpus."""
+    """Searches by a function, whose answers may name only documents of the corpus."""
 
     name: str
     corpus: Corpus
@@ -241,7 +240,7 @@ class FunctionReranker:
 
 @dataclass(frozen=True, eq=False)
 class FunctionScorer:
-    """Scores by a function that is called once for each query, with all its candidates."""
+    """Scores by a function, called once for each query with all its candidates."""
 
     function: ScoreFunction
     corpus: Corpus
@@ -273,8 +272,8 @@ class Pipeline:
 
     The first `reranker.depth` documents of each ranking are scored: by default 100, or all if the first
     system returns candidates (pool, stored run, fusion) or the query lists some. The others follow in their
-    old order, with scores that fall by 1 (or by 2**-20 of the lowest new score, if larger). A document with
-    the query's own identifier does not count. Raises BadValue for a part of another type.
+    old order, with scores that fall by at least 1. A document with the query's own identifier does not count.
+    Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -333,19 +332,19 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return str(system), which parses back to an equal system; used as `__repr__`."""
+    """Return str(system), which parses back to an equal system."""
     return str(system)
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return the pipeline first >> reranker; used as `__rshift__`. Functions and objects become re-rankers;
-    raises BadValue for anything else."""
+    """Return the pipeline first >> reranker; functions and objects become re-rankers. Raises BadValue for
+    anything else."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return the pipeline first >> reranker; used as `__rrshift__`. Functions and objects become systems;
-    raises BadValue for anything else."""
+    """Return the pipeline first >> reranker; functions and objects become systems. Raises BadValue for
+    anything else."""
     return Pipeline(as_system(first), reranker)
 
 
@@ -353,8 +352,7 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name: the printed name, by default the name of the function, the model's checkpoint or the object's class.
-    version: identifies it for stored results; without one, each process computes them again.
+    name, version: the same as in `system`; not for a system.
 
     Raises BadValue for anything else, and for a system with a name or version.
     """
@@ -391,8 +389,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
 
 
 def is_encoder(given: object) -> bool:
-    """Return True for an encoder made by Weir, such as `weir.encoder(model)`, which `as_system` turns into
-    `dense`."""
+    """Return True for an encoder made by Weir, such as `weir.encoder(model)`."""
     if isinstance(given, PLAIN) or callable(given):
         return False
     from weir.models.encoder import Encoder, ObjectEncoder
@@ -512,7 +509,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries restricted further to documents for which `fitting`, bool[documents], is True."""
+    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
@@ -522,7 +519,7 @@ def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Qu
 
 @dataclass(frozen=True, eq=False)
 class FilteredSearcher:
-    """Searches an index of all documents, but returns only documents that fit a filter."""
+    """Searches an index of all documents and returns only documents that fit a filter."""
 
     system: Filtered
     corpus: Corpus

@@ -47,8 +47,8 @@ PLAIN = (type(None), bool, int, float, str)
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
     """Return the searcher that a system makes of a corpus.
 
-    Raises PluginError, naming the system, for any exception other than WeirError and MemoryError, and for a
-    result that is no searcher.
+    Raises PluginError, naming the system, if it raises anything but WeirError and MemoryError, or returns no
+    searcher.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -72,10 +72,9 @@ def rankings(
     """Return a searcher's rankings of permitted documents, checked: one for each query, in order.
 
     who, collection: name the system in messages.
-    beyond: number of the k results that only serve to see what follows the cut.
+    beyond: number of the k results that only show what follows the cut.
 
-    Raises PluginError, naming system, collection and queries, for an answer that is no valid run, and for any
-    exception other than WeirError and MemoryError.
+    Raises PluginError for an invalid run, and for any exception but WeirError and MemoryError.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -89,8 +88,8 @@ def scores(
 ) -> Float64:
     """Return a re-ranker's score of each candidate, float64[candidates], checked to be finite.
 
-    Raises PluginError for an answer without numbers and for an exception that is no WeirError; BadRanking for
-    a wrong number of scores, or, naming query and document, for one that is not finite.
+    Raises PluginError for an answer without numbers and any exception but WeirError and MemoryError,
+    BadRanking for a wrong number of scores or one that is not finite.
     """
     with _named(who, "", _request_text(queries)):
         answer = scorer.scores(queries, candidates, context)
@@ -160,10 +159,10 @@ def _run_flaw(run: object, queries: Queries) -> str:
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
     """Return the rankings that a user's function gave for these queries, as a run.
 
-    answer: in any form that `weir.evaluate` takes except a path, or a list with a ranking for each query.
+    answer: in any form that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
 
-    Raises BadRanking, naming the query, for queries that were not asked, unknown or repeated documents, and
-    scores that are no finite numbers; PluginError for an answer of another type.
+    Raises BadRanking for unknown queries, unknown or repeated documents, and scores that are not finite;
+    PluginError for an answer of another type.
     """
     from weir.files.frames import run_from  # the readers of files come with it
 
@@ -190,15 +189,14 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers the documents in answers: as the collection does or, if it has no documents (NO_DOCUMENTS), in
-    order of appearance."""
+    """Numbers the documents in answers as the collection does; without its documents (NO_DOCUMENTS), in order
+    of appearance."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for one that the collection
-        lacks."""
+        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -206,7 +204,7 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """The documents of the collection; if it has none, the documents named so far."""
+        """Documents of the collection; for NO_DOCUMENTS, the documents named so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -231,7 +229,7 @@ def known_rows(
     """Return (int64 rows whose documents the collection has, a sentence on the dropped rows or "").
 
     query, doc: query and document number of each row; document -1 is unknown.
-    names: function that returns the identifier of a row's document.
+    names: returns the identifier of a row's document.
     unknown: "refuse" or "drop"; "" for a system without this setting.
     hint: advice for the message.
 
@@ -265,8 +263,8 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf that stores the index of each part in a folder of its own, or keeps it in memory. A damaged
-    index is built again, with a StoreWarning."""
+    """A Shelf that keeps each part's index in a folder of its own or in memory; a damaged index is built
+    again, with a StoreWarning."""
 
     at: Path | None = None
     """Folder of these folders; None for memory."""
@@ -300,7 +298,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, or a new one that stores indexes in the context's folder or in memory.
+    """Return the context's shelf, or a new FolderShelf in the context's folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """
@@ -308,19 +306,18 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the searcher of a composite system from the stored indexes of its parts; raises StoreError if
-    one is missing."""
+    """Return the searcher of a composite system from its parts' stored indexes; raises StoreError if one is
+    missing."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return a new searcher; used as `open` of a system that stores no index."""
+    """Index the corpus anew and return the searcher, for a system that stores no index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system or re-ranker whose parts, such as encoders with prompts, are adapted to a
-    collection."""
+    """Return a system or re-ranker with its parts, such as encoders with prompts, adapted to a collection."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -343,8 +340,8 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 def one_session(systems: Iterable[T]) -> list[T]:
     """Return the systems after making equal objects without a version share a session, and so stored results.
 
-    The name of an object also applies where the same object is used in the same way without a name. Raises
-    BadValue for two different objects of one type and name.
+    An object's name also applies where the same object is used alike without a name. Raises BadValue for two
+    objects of one type and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     several, named = list(systems), list[Identified]()
@@ -355,7 +352,7 @@ def one_session(systems: Iterable[T]) -> list[T]:
 
 
 def objects_in(system: object) -> dict[str, object]:
-    """Return {name: object} of the user's functions and objects in a system, at any depth."""
+    """Return {name: object} of the user's functions and objects anywhere in a system."""
     return {one.identity.name: one.identity.given for one in _objects_in(system)}
 
 
@@ -397,7 +394,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """Yield a system or re-ranker and all systems within it, at any depth."""
+    """Yield a system or re-ranker and all systems anywhere in it."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):
@@ -407,8 +404,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with names of settings files replaced by the titles in them; "" if no file has a
-    title."""
+    """Return a system's name with each settings file replaced by its title; "" if no file has a title."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):

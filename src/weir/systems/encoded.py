@@ -85,7 +85,7 @@ class _Documents(Protocol[Q_contra]):
 
     def scores_all(self, k: int) -> bool: ...
 
-    def loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
+    def search_loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
 
 
 # ----------
@@ -108,8 +108,7 @@ def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
 
 
 def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
-    """Load the encoder, and return a function that encodes a share of the documents into a store
-    (`ShareEncoder`)."""
+    """Load the encoder, and return a ShareEncoder, which encodes a share of the documents into a store."""
     how = system.document_encoding(system.encoder.load(settings().device))
     texts = partial(texts_of, view=system.view, between=system.between)
     return stores.share_encoder(how.store, texts, how.encode, how.blocks, how.full)
@@ -133,16 +132,16 @@ class DocumentEncoding:
 
 
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
-    """Return the texts of all documents, read on demand, for an encoder.
+    """Return the texts of all documents, read on demand.
 
-    view: the fields that are joined, such as "title text".
+    view: joined fields, such as "title text".
     between: characters between title and text.
     """
     return TextSource(len(corpus), partial(corpus.view, view, separator=between), corpus.ids.__getitem__)
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Encode the documents that the store lacks, and return (rows of all documents, number stored before)."""
+    """Encode documents that the store lacks; return (rows of all documents, number stored before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -170,7 +169,7 @@ def write_rows(
     """Write an index into the folder `at`, atomically: the store's row number of each document, and more by
     `write`.
 
-    write: writes the rest of the index into a folder, and returns entries for its record.
+    write: writes into a folder, and returns entries for the index's record.
     """
     facts: dict[str, object] = {"format": FORMAT, "system": str(system), "store": store.folder.name}
     facts |= {"width": store.row_bytes} if store.row_bytes else {}
@@ -186,7 +185,8 @@ def open_rows(
 ) -> StoredRows | None:
     """Return the stored rows of the documents of the index in the folder `at`.
 
-    needed: raise StoreError if the store no longer has the rows; otherwise return None.
+    codec: format of the rows, such as "fp32".
+    needed: raise StoreError if the store no longer has the rows; False returns None.
 
     Raises StoreError for a damaged index, BadValue for another corpus.
     """
@@ -235,8 +235,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries, whose texts must not be blank; raises UnusableText, naming the query,
-        for a text that the encoder refuses."""
+        """Return the encoded queries, none blank; raises UnusableText, naming the query, if the encoder
+        refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:
@@ -260,10 +260,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, bit-equal to that of `search`, float64[candidates].
-
-        An empty query or document gives LOWEST_SCORE, or 0 if terms are compared.
-        """
+        """Return each candidate's score, bit-equal to `search`, float64[candidates]; LOWEST_SCORE, or 0 for
+        term matching, if query or document is empty."""
         filled = with_text(queries)
         return self.documents.pair_scores(self.encoded(queries.take(filled)), filled, candidates)
 
@@ -271,10 +269,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.documents.nested(k)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean shares of the exact k best documents that the search misses; raises BadValue for an
-        exact search, and if all queries are blank."""
         filled = queries.take(with_text(queries))
-        lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
+        lost = self.documents.search_loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:
             raise BadValue(f"{self.system} searches exactly, or no query has a text: nothing is lost")
         return lost

@@ -56,8 +56,8 @@ _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma ma
 
 
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long, too
-    deeply nested or has a comment."""
+    """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long or too
+    deep, or has too many systems or a comment."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -258,7 +258,7 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 def single_names(text: str) -> tuple[str, ...]:
     """Return the name of each system of a grid, in the order of `parse_systems`; raises BadValue for
-    malformed text and more than 1,024 systems."""
+    malformed text and over 1,024 systems."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)

@@ -117,7 +117,7 @@ class Fused:
 
 @dataclass(frozen=True, eq=False)
 class FusedSearcher:
-    """Searches by each fused system, once if it occurs twice, and fuses the rankings."""
+    """Searches by each distinct system and fuses the rankings."""
 
     system: Fused
     corpus: Corpus

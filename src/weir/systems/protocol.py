@@ -48,8 +48,8 @@ class Context:
     """Number of the k results that only serve to see what follows the cut."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for part `number` (from 0) of `parts` consecutive parts: a share of the
-        progress, and neither folder nor vectors."""
+        """Return the context for part `number` (from 0) of `parts`: a share of the progress, and neither
+        folder nor vectors."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -173,7 +173,7 @@ class Exported(Protocol):
     """A searcher whose index refers to vectors in this machine's store."""
 
     def export(self, folder: Path) -> bool:
-        """Write these vectors for `Context.vectors` of another machine; return False if there are none."""
+        """Write these vectors for another machine's `Context.vectors`; return False if there are none."""
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
@@ -186,11 +186,10 @@ class Encoding(Protocol):
     """A retriever whose documents several processes may encode together before one indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which so many documents are encoded; 1 allows a single process
-        only."""
+        """Return the number of blocks in which so many documents are encoded; 1 allows only one process."""
 
     def share_encoder(self) -> ShareEncoder:
-        """Load the model, and return a function that encodes a share of the documents into a folder."""
+        """Load the model, and return a function that encodes a share of the documents."""
 
 
 @runtime_checkable
@@ -267,16 +266,15 @@ class Remote(Protocol):
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may have documents of its own and need none of the collection's (NO_DOCUMENTS)."""
+    """A system that may have its own documents and need none of the collection's (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if the system reads no documents of the collection, so that any identifiers are
-        valid."""
+        """Return True if the system reads no documents of the collection, so that any identifier is valid."""
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on only some of its settings, so that several systems may share it."""
+    """A system whose index depends on only some settings, so that several systems may share it."""
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide the index."""
@@ -311,8 +309,7 @@ class FieldReader(Protocol):
     """A system or re-ranker that says which fields of documents it reads."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the views or fields that are read; their contents are then part of the key of stored
-        results."""
+        """Return the views or fields that are read, which are part of the key of stored results."""
 
 
 @runtime_checkable
@@ -329,8 +326,8 @@ class CandidateSource(Protocol):
     """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return a depth that includes all candidates; None for an ordinary ranking, of which only the first
-        documents are re-ranked.
+        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
+        re-ranked.
 
         documents: number in the collection.
         """
@@ -365,7 +362,7 @@ class TermScores:
 
     term: str
     field: str
-    """Field in which the term was found; "" if the index has a single field."""
+    """Field in which the term was found; "" if the index does not tell fields apart."""
     scores: Float64
     """float64[candidates]."""
 
@@ -404,7 +401,7 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Upper bounds of the prompts and tokens of a re-ranking by a language model."""
+    """Prompts and tokens that a re-ranking by a language model takes at most; `tokens` is an estimate."""
 
     prompts: int
     """For all queries."""
@@ -435,7 +432,7 @@ class Prompting(Reranker, Protocol):
         """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds of prompts and tokens.
+        """Return the prompts and tokens needed at most.
 
         depths: int64[queries], documents to re-rank.
         """
@@ -443,7 +440,7 @@ class Prompting(Reranker, Protocol):
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds of prompts and tokens from mean lengths in bytes.
+        """Return the prompts and tokens needed at most, from mean lengths in bytes.
 
         candidates: documents to re-rank for each query.
         """
@@ -477,10 +474,8 @@ def folder_of(context: Context) -> Path:
 
 
 def searches_once_indexed(system: T) -> T:
-    """Make `search` on instances of a class of systems raise NotIndexed, and return the class.
-
-    Anything but a class is returned unchanged.
-    """
+    """Make `search` of unindexed systems of this class raise NotIndexed; return the class. Other values are
+    returned unchanged."""
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
     return system

@@ -109,7 +109,7 @@ def asked_further(
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
     """Warn (RankingWarning) of queries with fewer than k results though more documents are permitted.
 
-    seen: the depth of the search, as text.
+    seen: depth of the search, as text.
     """
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
@@ -185,8 +185,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's candidates in a random order with a fixed seed, with scores falling by 1; documents
-    that the corpus lacks are left out."""
+    """Return each query's candidates in a random order with a fixed seed, scores falling by 1, without
+    documents that the corpus lacks."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

@@ -154,7 +154,7 @@ class StoredRunSearcher:
         """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
         of dropped rows.
 
-        Raises BadRanking if there are several queries and the file has none of them, BadValue for k below 1.
+        Raises BadRanking if the file has none of several queries, BadValue for k below 1.
         """
         query = queries.ids.codes(self.run.by_identifier(queries).queries.strings)[self.run.query_of_row()]
         count, missing = len(queries), np.setdiff1d(np.arange(len(queries)), query)
@@ -237,7 +237,7 @@ class CandidatePoolSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-        Raises BadValue if no candidates are listed."""
+        Raises BadValue if none are listed."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

@@ -59,7 +59,7 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
 
 
 def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
-    """Compile or load these groups of kernels, once in a process, and return the seconds taken.
+    """Compile or load these groups of kernels, once in a process; return the seconds taken.
 
     report: called with a line before a group is compiled.
 

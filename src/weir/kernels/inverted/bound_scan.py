@@ -229,10 +229,9 @@ def search_by_bounds(
 
     postings, bounds, columns: the index, and upper bounds of its impacts.
     rank: column of `top` for this k, 0 for none.
-    window: binary logarithm of the documents of a window.
+    window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: bool[queries], set to True for a query with too many candidates, which `search_by_postings` must
-        answer.
+    left: bool[queries], set for queries with too many candidates, which `search_by_postings` must answer.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

@@ -46,8 +46,7 @@ class ByteBounds(NamedTuple):
         """Return the columns of an impact index; None for few documents, or without frequent terms.
 
         ptr, doc, impact: int64[V+1], int32[P], float32[P].
-        kept: stores windows, uint8[C, documents] each in the same memory, and returns them all in the final
-            shape.
+        kept: stores windows, uint8[C, documents] in one reused array, and returns them in the final shape.
         """
         frequent, _ = frequent_terms(ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:

@@ -20,7 +20,7 @@ def search_exhaustively(
     negative, infinite or NaN.
 
     most: float32[V], largest impact of each term.
-    acc: float64 sums of all documents, padded to a multiple of 64, and one more, all zero before and after.
+    acc: float64 sums of documents, padded to a multiple of 64, and one more; zero before and after.
     acc_bits: `acc` as int64.
     best: scratch for more than k + 64 keys and for the terms of a query.
     """

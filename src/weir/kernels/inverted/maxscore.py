@@ -223,7 +223,7 @@ def search_by_postings(
 
     postings, bounds: the index, and bounds of its lists.
     rank: column of `top` for this k, 0 for none.
-    window: binary logarithm of the documents of a window.
+    window: binary logarithm of a window's documents.
     best: scratch for more than k keys.
     sums, terms, live: scratch.
     """

@@ -44,6 +44,7 @@ class TermWeights(NamedTuple):
     """float32[N] by internal number: inverse norms for LUCENE, k1 * ((1 - b) + b * length / average) for
     RATIO."""
     formula: int
+    """LUCENE, RATIO or VALUE."""
 
 
 LUCENE, RATIO, VALUE = 0, 1, 2
@@ -92,7 +93,7 @@ def lucene_inverse_norms(
     """Return 1 / (k1 * ((1 - b) + b * length / average)) in Lucene's float32, float32[N]; zeros if `average`
     is 0.
 
-    exact: use true lengths instead of the lengths that one byte represents.
+    exact: use true lengths, not the lengths that one byte represents.
     """
     one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
     used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
@@ -140,10 +141,8 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """Collects the (term, count) pairs of documents, batch by batch.
-
-    Memory: 6 bytes for a pair (10 once a document is longer than 65,535 tokens) and 8 for a document.
-    """
+    """Collects the (term, count) pairs of documents, batch by batch, in 6 bytes a pair (10 once a document
+    exceeds 65,535 tokens) and 8 a document."""
 
     def __init__(self) -> None:
         self._clear()
@@ -252,8 +251,7 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """Return the fields of documents joined, (ptr, term, value); values of equal terms are added in field
-    order.
+    """Return the fields of documents joined, (ptr, term, value), adding values of equal terms in field order.
 
     fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
     """

@@ -87,7 +87,7 @@ def plan(
     score).
 
     rank: column of `top` for this k, 0 for none.
-    window: binary logarithm of the documents of a window.
+    window: binary logarithm of a window's documents.
     best: scratch.
 
     Unknown terms and weights of 0 are left out; repeated terms are merged.

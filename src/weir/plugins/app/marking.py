@@ -40,8 +40,7 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return the terms of a query, by the analyzer of the first system that declares one, else by
-        lucene-english."""
+        """Return a query's terms, by the first analyzer that a system declares, else lucene-english."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]
@@ -63,10 +62,8 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return about `most` characters of a text on one line, with the query's words marked.
-
-        It is the beginning, or a part around the first of the query's words if the beginning has none.
-        """
+        """Return about `most` characters of a text on one line, from its beginning or around the first of the
+        query's words."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

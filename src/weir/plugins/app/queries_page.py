@@ -66,8 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """Return the identifier; "" if it says no more than the text (an import made it of the text and a
-        hash)."""
+        """Return the identifier; "" if an import made it of the text."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -86,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Queries:
-    """The content of a page of the list of queries."""
+    """A page of the list of queries."""
 
     collection: str
     measure: str
@@ -159,8 +158,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query; NaN for none. Without a measure all values are
-        NaN."""
+        """Return the values of one or two results by query; NaN for none, and all NaN without a measure."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -214,8 +212,7 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return the facts of the compared queries, by the first ten documents; facts without their texts are
-        left out."""
+        """Return the facts of the compared queries by first ten documents; missing texts leave facts out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -277,8 +274,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return the content of a page of the list of queries; raises UnknownName for an unknown filter, order or
-    system."""
+    """Return a page of the list of queries; raises UnknownName for an unknown filter, order or system."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -308,14 +304,13 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Return the queries that pass a URL's filters, in its order; raises UnknownName for an unknown
-        choice."""
+        """Return the queries that pass a URL's filters, in its order; raises UnknownName."""
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, scored_measures(cells))
         chosen = cells_of(visit, results, cells, measure)[:2]
         key = measure, tuple(map(scored_by, chosen))
-        compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
+        compared = results.kept.value_of(("compared", key), lambda: Compared.of(results, chosen, measure))
         looked = results.kept.soon(("looked", key), lambda: Looked.of(results, compared))
         sort, show, find = visit.one("sort", "difference"), visit.one("show"), visit.one("find")
         if sort not in SORTS:
@@ -435,11 +430,10 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return an SVG bar that goes from a centre line to the right for a positive difference, else to the
-    left.
+    """Return an SVG bar to the right of a centre line for a positive difference, else to the left.
 
     largest: difference that fills half of the width.
-    outcome: "won" or "lost" give the bar a colour; other words a neutral one.
+    outcome: decides the colour: "won", "lost" or another.
     """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)

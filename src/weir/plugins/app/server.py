@@ -129,8 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the CSRF value of a token, which a POST repeats in the field `csrf` or the header
-    `X-CSRF-Token`."""
+    """Return a token's CSRF value, which a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -152,7 +151,7 @@ def named(part: str) -> str:
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL path of a page with its query string; empty parameters are left out, lists repeated."""
+    """Return the URL path of a page with its query string; empty parameters are left out."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -185,6 +184,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
+    words: names that templates know.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)
@@ -375,10 +375,9 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Middleware that refuses requests by host, token and origin, and adds security headers to every
-    response.
+    """Middleware that refuses requests by host, token (cookie or URL) and origin, and adds security headers.
 
-    The token comes in a cookie, or in a URL that sets the cookie; /static/ needs none.
+    /static/ needs no token.
     """
 
     inner: ASGIApp
@@ -443,10 +442,8 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests may name, against DNS rebinding; "*" stands for any IP address.
-
-    host: name or address at which the server listens.
-    """
+    """Return the host names that requests to a server at `host` may name, against DNS rebinding; "*" is any
+    IP address."""
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
@@ -458,8 +455,9 @@ def hosts_of(host: str) -> frozenset[str]:
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
     """Return {token: judge, "" for the owner}, the owner's token first.
 
-    secret: the owner's token, from which judges' tokens are derived; "" draws one. A single judge is the
-        owner.
+    secret: the owner's token, from which judges' tokens are derived; "" draws one.
+
+    A single judge is the owner.
     """
     secret = secret or secrets.token_urlsafe(32)
     if len(judges) < 2:

@@ -51,7 +51,6 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """Return a description valid in this process only."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:

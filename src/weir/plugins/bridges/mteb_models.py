@@ -87,7 +87,7 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """Return a model of MTEB as a system; a cross-encoder as a re-ranker, for the right side of >>.
+    """Return a model of MTEB as a system, a cross-encoder as a re-ranker for the right side of >>.
 
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
@@ -191,9 +191,10 @@ class MtebSearchModel:
     ) -> dict[str, dict[str, float]]:
         """Return {query: {document: score}} with up to `top_k` documents for each query.
 
-        top_ranked: {query: the only documents to rank}. A column "instruction" is appended to the query's
-            text, as in MTEB. Raises BadValue before `index`, for conversations, and for a re-ranker without
-            top_ranked.
+        top_ranked: {query: the only documents to rank}.
+
+        A column "instruction" is appended to the query's text, as in MTEB. Raises BadValue before `index`,
+        for conversations, and for a re-ranker without top_ranked.
         """
         if self.indexed is None:
             raise BadValue(f"{self.system} has no corpus yet; call index first")

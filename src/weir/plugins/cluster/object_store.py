@@ -1,7 +1,6 @@
-"""Objects in a store that machines share: S3, Google Cloud Storage, Azure, and others that fsspec knows.
+"""Objects in a store that machines share, such as S3 and others that fsspec knows.
 
-An object appears whole or not at all. Of several machines that create it, one succeeds (If-None-Match); a
-store that ignores the condition is refused.
+An object appears whole or not at all; of several machines that create it, one succeeds (If-None-Match).
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ Moved = Callable[[int], None]
 @dataclass(frozen=True, eq=False)
 class ObjectStore:
     """Objects below an address such as s3://bucket/prefix; methods raise StoreError if the store fails or
-    refuses.
-
-    Credentials come from the store's package: environment, the user's files, roles of the machine.
-    """
+    refuses."""
 
     address: str
     files: Any
@@ -122,7 +118,7 @@ class ObjectStore:
                 self.delete(clock)
         return float((now - then).total_seconds())
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         with self._reached():
             try:
                 paths = self.files.ls(f"{self.root}/{folder}", detail=False)

@@ -1,8 +1,7 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-Vectors and rankings never pass through Ray: a task gets names and the number of a result, and does the work
-of `weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This
-module restarts lost tasks.
+Vectors and rankings never pass through Ray: a task gets names and the number of a result. Before that, actors
+with a loaded model encode the documents in shares. Lost tasks are restarted here.
 """
 
 from __future__ import annotations
@@ -218,7 +217,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Make a cell's result in a worker; return "" or the failure as one line."""
+    """Make the result of the grid's cell `number` in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -280,8 +279,8 @@ class RayCluster:
         """Make all unfinished results of an experiment; the first failure is raised after the others have
         ended.
 
-        Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
-        this process has, and WeirError for failed results.
+        Raises MissingExtra, BadValue for an unreachable cluster or parts that only this process has,
+        WeirError.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

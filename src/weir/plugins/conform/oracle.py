@@ -496,7 +496,7 @@ class Case:
 
 @dataclass(frozen=True)
 class MeasureName:
-    """The parts of a measure's name, such as nDCG(gain='exp')@10."""
+    """The parts of a measure's name such as nDCG(gain='exp')@10: measure, cutoff, settings, condensed or not."""
 
     measure: str
     k: int | None
@@ -593,7 +593,8 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Return documents by descending score, ties by descending bytes of the identifier."""
+    """Return documents by descending score ("trec9": as 32-bit floats), ties by descending bytes of the
+    identifier."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])

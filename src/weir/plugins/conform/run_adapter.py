@@ -87,8 +87,8 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 
 def numbers(vector: dict[str, Any]) -> dict[str, Any]:
-    """Return the vector with texts such as "nan" as numbers, and "grades" and "scores" as {query: {document:
-    number}}."""
+    """Return the vector with numbers for texts such as "nan", and with {query: {document: number}} as
+    "grades" and "scores"."""
     qrels, run = (
         {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in vector[name].items()}
         for name in ("qrels", "run")

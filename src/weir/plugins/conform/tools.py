@@ -80,9 +80,11 @@ def ask(
     """Run a tool on test vectors in its own process, and return its answers.
 
     A process that dies is started again after the vector that killed it.
-    python: the interpreter of the tool; None for this one.
-    checkout: the folder of a tool that is not a package. Raises UnknownName for a tool without an adapter,
-        BadValue if it is not installed or silent.
+
+    python: the Python of the environment that has the tool.
+    checkout: the folder of a tool that is no package: birco.
+
+    Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """
     if tool not in tools():
         raise UnknownName("tool", tool, tools())

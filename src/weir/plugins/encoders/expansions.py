@@ -95,8 +95,7 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
-    Documents missing in the file have none. Raises FormatError for a missing or damaged file, another form,
-    and if no line is about a document of the corpus.
+    Raises FormatError for a missing, damaged or other file, and if no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -233,7 +232,7 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Index the documents with their questions, from the model or the file, and return the searcher.
+        """Index the documents with their questions, and return the searcher.
 
         Warns (RankingWarning) if the file has no questions for some documents; raises FormatError.
         """
@@ -427,11 +426,12 @@ class Words:
     def of_tokens(
         self, ptr: Int64, token: Int32, weight: NDArray[np.float32]
     ) -> tuple[Int64, Strings, NDArray[np.float32], Int64]:
-        """Return the words of each text: (ptr int64[texts + 1], distinct words, weights, numbers of the
-        distinct words).
+        """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
+        words).
 
         A word occurs once in a text, with the largest weight of its first pieces.
-        ptr, token, weight: token i of text t lies in ptr[t]:ptr[t + 1], with a weight each.
+
+        ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

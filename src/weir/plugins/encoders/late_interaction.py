@@ -205,8 +205,6 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of given candidates; None if `bits` are set, since compression needs a whole
-        collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
@@ -256,7 +254,7 @@ class _Tokens:
     def scores_all(self, k: int) -> bool:
         return not self._limit(k)
 
-    def loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
+    def search_loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
         if self.small is None and not self._limit(k):
             return None
         if self.full is None:

@@ -517,7 +517,8 @@ def bounds(
     vectors.
 
     An error is the difference to the score of `maxsim`; its bound is inf for norms outside SHORTEST and
-        LONGEST.
+    LONGEST.
+
     query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
     """

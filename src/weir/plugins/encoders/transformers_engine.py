@@ -108,8 +108,9 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
 def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
     """Load a checkpoint in fp32, bf16 or fp16 by transformers, and return it as body of an engine.
 
-    head: transformers' automatic class for a model with a head; "" for none. Raises BadValue for another
-        dtype, StoreError if transformers cannot read the checkpoint.
+    head: transformers' automatic class for a model with a head; "" for none.
+
+    Raises BadValue for another dtype, StoreError if transformers cannot read the checkpoint.
     """
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("transformers", dtype)

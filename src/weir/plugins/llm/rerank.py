@@ -72,7 +72,9 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
     """Return (start, stop) of each sliding window over a ranking, the deepest first, repeated for each pass.
 
-    step: ranks between the starts of neighbouring windows, from 1 to `window`. [] for fewer than 2 documents.
+    step: ranks between the starts of neighbouring windows, from 1 to `window`.
+
+    [] for fewer than 2 documents.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -337,8 +339,7 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
     """Return a generator that finds the best `top` of `count` documents; raises KeyError for an unknown sort.
 
-    It yields rounds of groups of at most `width` documents, receives the best of each group, and returns the
-    ranking.
+    It yields groups of at most `width`, receives the best of each, and returns the ranking.
 
     sort: "heapsort", "bubblesort" or "tournament".
     """
@@ -347,7 +348,8 @@ def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups for which a sort needs an answer; for "all" the number of pairs."""
+    """Return an upper bound of the groups that `sorting` yields with these arguments; for "all" the number of
+    pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -530,8 +532,7 @@ def setwise(task: RerankTask) -> Float64:
 def _by_pairs(task: RerankTask) -> Float64:
     """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
 
-    Values are shares of won comparisons (NaN without answers), or ranks by a sort, in which the first stage
-    decides draws.
+    Shares of won comparisons (NaN without answers), or values by a sort, where the first stage decides draws.
     """
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -820,7 +821,6 @@ class LLMReranker:
         return self.chat.model
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the method's prompts in the order of use; a user's own replaces the last one."""
         method = METHODS[self.method]
         *first, last = method.prompts
         own = self.prompts.prompt
@@ -981,10 +981,10 @@ class Exchange:
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
-    """Return (prompts about a query in order, True if these are all, documents with possible prompt
-    injections).
+    """Return (prompts about a query in order, True if complete, documents with possible prompt injections).
 
     The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
+
     recorded: a client without exchanges; it is used up.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """

@@ -85,8 +85,9 @@ def decide(
     values: float64[systems, n] within 0..1, for n of the `queries`, in the random order in which they are
         judged.
     margin: how much better than the best another system may still be.
-    level: probability that no system is ever called best wrongly. Raises BadValue for fewer than two systems,
-        no query, or a measure without a direction.
+    level: probability that no system is ever called best wrongly.
+
+    Raises BadValue for fewer than two systems, no query, or a measure without a direction.
     """
     way, (count, n) = direction(measure), values.shape
     if count < 2 or not n or not way:
@@ -129,9 +130,10 @@ def decision_of(
 
     new: labels so far, besides the subject's judgments.
     open_queries: queries that still have something to judge.
-    margin: how much better than the best another system may still be. Queries count in random order up to the
-        first in `open_queries`, so that quickly judged ones are not favoured. Raises BadValue for fewer than
-        two systems, and for a measure without a direction.
+    margin: how much better than the best another system may still be.
+
+    Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not
+    favoured. Raises BadValue for fewer than two systems, and for a measure without a direction.
     """
     before = subject.qrels
     labels = [one for one in (new, before) if one is not None and len(one)]

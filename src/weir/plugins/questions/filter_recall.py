@@ -268,7 +268,6 @@ FILTER_STUDIES = ResultKind("filters", FilterStudy, _filter_tables, parts="searc
 
 
 def _of_some(queries: int, every: int) -> str:
-    """Return ", N queries" for a part of the queries, "" for all."""
     return "" if queries == every else f", {counted(queries, 'query', 'queries')}"
 
 

@@ -207,8 +207,9 @@ def _middle_pair(
 def power_at_ceiling(gaps: Float64) -> float:
     """Return the probability that new queries like these show a perfect system to be better than this one.
 
-    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined. 0 if
-        all are NaN.
+    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined.
+
+    0 if all are NaN.
     """
     # All differences have one sign, so that the test of all signs finds them from FEWEST_SIGNS on, whatever their size.
     known = gaps[~np.isnan(gaps)]
@@ -312,7 +313,7 @@ def fitness(
     progress: called with (step, amount done, total).
 
     Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
-    documents to run others on; also the WeirErrors of reading and running.
+    documents to run others on.
     """
     if not (change > 0 and math.isfinite(change)):
         raise BadValue(f"the change is {change}; expected a number above 0")

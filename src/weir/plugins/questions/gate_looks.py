@@ -105,7 +105,8 @@ class SequentialGate:
 
     @property
     def harmless(self) -> bool:
-        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
+        """True if the verdict does not stop the candidate: "pass" over all queries, or anything but "fail"
+        over a group."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -157,8 +158,10 @@ def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreT
     """Return the cases with the queries of one more look appended, in random order.
 
     path: the file, named in messages.
-    seen: cases of earlier looks; [] at the first. Raises BadValue for a changed value, other cases than
-        before, and a measure outside 0..1, without a direction, or that a single query fails.
+    seen: cases of earlier looks; [] at the first.
+
+    Raises BadValue for a changed value, other cases than before, and a measure outside 0..1, without a
+    direction, or that a single query fails.
     """
     known, after = {one.name: one for one in seen}, list[SeenCase]()
     for group, table in cases:

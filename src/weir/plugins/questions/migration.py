@@ -1,7 +1,7 @@
 """Compare an old and a new system without judgments, and decide between them by few labels.
 
-Documents with different ranks are drawn for labels, likelier the larger their effect, until a confidence
-sequence settles the difference over these queries.
+Documents are drawn for labels, likelier the larger their effect, until a confidence sequence settles the
+difference.
 """
 
 from __future__ import annotations
@@ -498,7 +498,9 @@ def migration_of(
 
     labels: labels of any documents; they count in the random order of `contested_pairs`.
     queries: texts of the queries, which are grouped by length without `groups`.
-    thresholds: scores of the old system. Raises BadValue if the runs have no query in common.
+    thresholds: scores of the old system.
+
+    Raises BadValue if the runs have no query in common.
     """
     rules = rules or MigrationRules()
     if not (old.queries.codes(new.queries.strings) >= 0).any():

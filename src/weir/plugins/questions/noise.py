@@ -110,8 +110,9 @@ def system_noise(
 ) -> list[SystemNoise]:
     """Return the noise of each measure between repeated runs of a system.
 
-    labels: judgments of the queries; the first give the mean, others add the judge as a factor. Raises
-        BadValue for fewer than 5 runs, and for fewer than two queries with a value in every run.
+    labels: judgments of the queries; the first give the mean, others add the judge as a factor.
+
+    Raises BadValue for fewer than 5 runs, and for fewer than two queries with a value in every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(

@@ -71,13 +71,13 @@ class Held:
         return self.dataset
 
     def need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue for a single one."""
+        """Return the old and the new system; raises BadValue if only one is compared."""
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
     def need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue for a single one, or without judgments."""
+        """Return the old and the new system; raises BadValue if only one is compared, or without judgments."""
         if not self.measure:
             raise BadValue("nothing is judged yet")
         return self.need_two()
@@ -188,8 +188,7 @@ def _command(*parts: str) -> str:
 
 
 def _searched_as(cell: ResultCell) -> str:
-    """Return a system's name as a command takes it; for an object of a program run(...) of its stored
-    rankings."""
+    """Return a system's name for commands; for an object of a program run(...) of its rankings."""
     return f'run("{cell.run}")' if without_command(cell) else cell.system
 
 
@@ -375,8 +374,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are ignored.
-    Warns (LossWarning) of files that are no JSON.
+    Other files are ignored. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

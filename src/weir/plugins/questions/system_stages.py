@@ -246,8 +246,7 @@ def funnel(
         memory.
     progress: called with (stage, amount done, total).
 
-    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
-    systems.
+    Raises BadValue for a collection without judgments and rules out of range.
     """
     rules = rules or FunnelRules()
     watch = progress or (lambda stage, done, total: None)
@@ -308,7 +307,7 @@ def funnel_of_rankings(
     rules: weir.FunnelRules.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
 
-    Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
+    Raises BadValue without rankings and for rankings of other queries.
     """
     rules = rules or FunnelRules()
     judgments, collection = judged_by(qrels, collection)

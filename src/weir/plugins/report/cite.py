@@ -67,7 +67,6 @@ class Citations:
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return one table: key, reasons, title and year of each work."""
         lines = [["key", "cited for", "title", "year"]]
         lines += [[w.key, ", ".join(w.cited_for), w.field("title"), w.field("year")] for w in self.works]
         return (table_of(lines, keys=4),)
@@ -80,7 +79,6 @@ class Citations:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each work: key, cited_for, and the fields of its entry."""
         lines = [{"key": w.key, "cited_for": "; ".join(w.cited_for)} | dict(w.fields) for w in self.works]
         return frames.columns_of(lines)
 

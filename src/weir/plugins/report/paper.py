@@ -43,7 +43,7 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 def trained_on(system: str) -> frozenset[str] | None:
     """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name. Unknown are stored runs, servers, programs, functions, and models without a card.
+    system: its name. Stored runs, servers, programs, functions and models without a card are unknown.
     """
     try:
         tree = expression_tree(system)
@@ -95,14 +95,15 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return a table of datasets x systems, with averages if there are several datasets.
+    """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    In each row the best score is bold, the second underlined. Averages leave out datasets that some system
-        lacks or on which most systems were trained, and scores of other data than the published. Below are each
-        average's difference to the baseline's in per cent, and the numbers of shared datasets on which a system is
-        above and below the baseline.
-    units: {dataset: its unit in averages, such as its group}. Raises UnknownName for a baseline without a
-        score.
+    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
+    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
+    below it.
+
+    units: {dataset: its unit in averages, such as its group}.
+
+    Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     systems = list(dict.fromkeys(system for _, system in scores))
@@ -199,8 +200,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of datasets x systems with the judged share of the first ten documents in per cent, –
-    for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
 
     rates: {(dataset, system): share}.
     """
@@ -363,9 +363,10 @@ def published_table(
     name, study, published_as: see `publisher`, `folder` and `published_as` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
-    systems: only systems whose name contains all words of one of these. Raises BadValue if nothing is
-        published, and for a selection from a table that is shown as printed; UnknownName for an absent
-        dataset, system or baseline.
+    systems: only systems whose name contains all words of one of these.
+
+    Raises BadValue if nothing is published, and for a selection from a table that is shown as printed;
+    UnknownName for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
@@ -469,7 +470,7 @@ HERE = "(here)"
 
 
 def _own_notes(others: Iterable[str]) -> list[str]:
-    """Return sentences on how one's own scores are made.
+    """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
     """
@@ -481,8 +482,9 @@ def _own_notes(others: Iterable[str]) -> list[str]:
 
 
 def beside_tables(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> tuple[Table, ...]:
-    """Return a table for each measure with scores that others published on a study's collections: systems x
-    collections, one's own systems first, then the published ones, with most collections and the best mean first.
+    """Return a table of systems x collections for each measure, with scores that others published on them.
+
+    The study's systems come first, then the published ones, with most collections and the best mean first.
 
     publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """

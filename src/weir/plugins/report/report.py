@@ -76,7 +76,6 @@ class Report:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each dataset, system and measure."""
         return ResultSet(ROWS, tuple(self.study.rows)).columns()
 
     def __repr__(self) -> str:
@@ -159,8 +158,9 @@ class Report:
         """Write each chart as svg, png or pdf, a chart taller than a sheet in several files; return the
         paths.
 
-        width: "page" or "column". Raises UnknownName for another ending or width, MissingExtra for png or pdf
-            without vl-convert-python.
+        width: "page" or "column".
+
+        Raises UnknownName for another ending or width, MissingExtra for png or pdf without vl-convert-python.
         """
         wanted = list(endings)
         px, paths, place = figure_px(width, wanted), [], path_of(folder)
@@ -179,7 +179,9 @@ class Report:
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
     """Write tables as NAME.tex and NAME.md, and each as CSV, to a folder, made if missing; return the paths.
 
-    csv: texts to write instead of the tables' own CSV. Raises StoreError if a file cannot be written.
+    csv: texts to write instead of the tables' own CSV.
+
+    Raises StoreError if a file cannot be written.
     """
     make_folder(folder)
     values = csv or [one.csv() for one in tables]

@@ -61,6 +61,7 @@ from weir.experiment.efficiency import (
     EFFICIENCIES,
     MARK,
     PROCESS,
+    Efficiency,
     efficiency_tables,
     extrapolation,
     timed_queries,
@@ -249,8 +250,6 @@ MOST_PARTLY = 3
 
 
 def _answers(study: Study, rows: Iterable[Row]) -> str:
-    """Return for how many queries systems have answers, fewest first, such as "half answered 60 of 120
-    queries"."""
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
         f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
@@ -347,7 +346,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that only another measure than the first separates."""
+    """Yield at most one statement: the largest difference that another measure separates and the first does
+    not."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -440,8 +440,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on unanswered queries of these pairs, if they are many or could explain a difference;
-    else ""."""
+    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
+    ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -766,7 +766,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure depends on very different lengths of rankings.
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
 
     dataset, systems: only these; by default all.
     """
@@ -780,8 +780,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with a map of verdicts, and a table of means, on datasets x systems; None for one
-    dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -872,37 +871,14 @@ def cost(study: Study) -> Section | None:
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
-    charts = []
-    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
-        drawn = chart
-        if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.short_name(s): s for s in study.systems}
-            names = [of_label[point.name] for point in chart.points]
-            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
-            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
-            found.sort(key=lambda s: -abs(to_baseline[s].difference))
-            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
-            points = tuple(
-                replace(
-                    point,
-                    filled=s not in to_baseline or s in found,
-                    named=len(names) <= MANY_SYSTEMS or s in told,
-                )
-                for point, s in zip(chart.points, names, strict=True)
-            )
-
-            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
-                pair = study.against(comparison, names[after], names[before])
-                return pair is not None and pair.verdict == "better"
-
-            way = direction(study.measures[0])
-            line = front(points, separable, way) if len(hardware) == 1 else ()
-            on_line = {number for number, _ in line}
-            points = tuple(
-                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
-            )
-            drawn = replace(chart, points=points, front=line, tested=True)
-        charts.append(drawn)
+    charts = [
+        _with_front(study, chart, comparison, lined=len(hardware) == 1)
+        if isinstance(chart, Points) and comparison is not None
+        else chart
+        for chart in cost_charts(
+            [one for one in study.costs if one.quality.dataset == dataset], study.numbers
+        )
+    ]
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     why = chosen_clause(study, study.why_largest)
@@ -917,7 +893,39 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     first, *more = efficiency_tables(shown)
-    marks = [
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    marks = " ".join(_cost_marks(shown))
+    tables = (replace(first, notes=(marks,) * bool(marks)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
+
+
+def _with_front(study: Study, chart: Points, comparison: Comparison, lined: bool) -> Points:
+    of_label = {study.short_name(s): s for s in study.systems}
+    names = [of_label[point.name] for point in chart.points]
+    to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+    found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+    found.sort(key=lambda s: -abs(to_baseline[s].difference))
+    told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
+    points = tuple(
+        replace(
+            point, filled=s not in to_baseline or s in found, named=len(names) <= MANY_SYSTEMS or s in told
+        )
+        for point, s in zip(chart.points, names, strict=True)
+    )
+
+    def separable(before: int, after: int) -> bool:
+        pair = study.against(comparison, names[after], names[before])
+        return pair is not None and pair.verdict == "better"
+
+    line = front(points, separable, direction(study.measures[0])) if lined else ()
+    on_line = {number for number, _ in line}
+    points = tuple(replace(one, named=one.named or number in on_line) for number, one in enumerate(points))
+    return replace(chart, points=points, front=line, tested=True)
+
+
+def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
+    return [
         *[
             f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
             "where all three are known."
@@ -931,10 +939,6 @@ def cost(study: Study) -> Section | None:
             if one
         ),
     ]
-    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
-    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def _judged_rates(study: Study) -> Section | None:
@@ -1084,8 +1088,8 @@ def _bounds_notes(
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
     """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
 
-    Examples are (better, worse), from the score bounds of the audits. Of findings that are only notes, the
-    pairs that the first measure separates are taken.
+    Examples are (better, worse), from the audits' score bounds; of mere notes only pairs that the first
+    measure separates.
     """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
@@ -1218,8 +1222,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without the collection's texts, if its run files exceed RUN_BYTES, or if fewer than two systems can be
-    shown.
+    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
     """
     names = _with_documents(study)
     if not names:
@@ -1466,7 +1469,6 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
-    """Return the datasets whose score bounds list every pair of systems whose order may change."""
     cut = {
         finding.subject
         for one in audits
@@ -1703,7 +1705,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence, after a blank, on the dependence of p-values on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on how p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1776,7 +1778,6 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run for lack of data; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1954,7 +1955,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
-    """Return the section with published scores beside one's own, a table for each measure.
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
 
     publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """

@@ -57,8 +57,7 @@ MOVED_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The results of a folder with scores and comparisons, computed once, so that all verdicts of a report
-    agree."""
+    """The results of a folder with scores and comparisons, computed once, so that verdicts agree."""
 
     folder: Path
     cells: tuple[ResultCell, ...]
@@ -85,8 +84,8 @@ class Study:
 
         baseline: name or label, by default bm25, else the first system.
 
-        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
-        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
+        Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
+        and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -145,9 +144,10 @@ class Study:
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """Return {(measure, dataset): comparison with Student's intervals of pairs at Bonferroni's level}.
+        """Return {(measure, dataset): comparison with wider intervals of pairs, Student's at Bonferroni's
+        level}.
 
-        None as interval for too few queries; verdicts stay as they are; {} without comparisons.
+        None as interval for too few queries; verdicts stay; {} without comparisons.
         """
         if not self.comparisons:
             return {}
@@ -265,7 +265,7 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """{dataset: collection} of the collections that are on this machine, unchanged since they were
+        """{dataset: collection} of the collections on this machine that are unchanged since they were
         measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
@@ -357,7 +357,7 @@ class Study:
     def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
         """Return (smallest, largest) detectable difference to the baseline; None if unknown.
 
-        Systems that differ from the baseline on few queries do not count.
+        Near-copies of the baseline do not count.
         """
         values = [
             pair.detectable

@@ -228,7 +228,8 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """The request for a server's fields, sent once before the queries."""
+    """A request for a server's field names, sent once before the queries, to refuse searched fields that do
+    not exist."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -614,7 +615,6 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the template's entries that decide an answer, and a version; raises FormatError."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
@@ -648,8 +648,8 @@ class Http:
     open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the server's index for `weir why`; raises BadValue unless it is of Elasticsearch, OpenSearch
-        or Solr."""
+        """Return the server's index for `weir why`; raises BadValue unless Elasticsearch, OpenSearch or Solr
+        serves it."""
         template = self._template()
         values = {**template.values, "dataset": self.dataset or ""}
         solr = template.path.startswith("/solr/") and template.path.endswith("/query")
@@ -673,10 +673,6 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each stage in the file whose request differs from the whole request.
-
-        () if this system is a stage itself.
-        """
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages
@@ -855,11 +851,11 @@ class _EndpointAsker:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except AttemptError as error:
             if error.status == FULL:
-                error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
+                error.message = f"{error}; a smaller limits.concurrency asks for less at once"
             if error.kind == "timed out":
-                error.args = (f"{error}; a larger limits.timeout_s waits longer",)
+                error.message = f"{error}; a larger limits.timeout_s waits longer"
             if error.status == TOO_LARGE:
-                error.args = (f"{error}; the server's own limit on requests allows longer queries",)
+                error.message = f"{error}; the server's own limit on requests allows longer queries"
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"

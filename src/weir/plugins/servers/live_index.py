@@ -83,7 +83,7 @@ class LiveIndex(Protocol):
         """The part of the index over which document frequencies are counted; "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field; "" for a field without words."""
+        """Return the analyzer of a field for queries (`search`) or documents; "" for a field without words."""
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name, tokenizer and filters, for display."""
@@ -98,7 +98,7 @@ class LiveIndex(Protocol):
         """Yield the changes of a search that `weir why` tries."""
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
-        """Return the body of a search with these entries changed."""
+        """Return the body of a search with these entries set; None removes an entry."""
 
     def hits(self, body: Json) -> list[tuple[str, float]]:
         """Return (identifier, score) of hits; raises ServiceError for an answer without."""
@@ -123,7 +123,7 @@ BEST_FIELDS_TIE = 0.5
 
 @dataclass(frozen=True)
 class ElasticLiveIndex:
-    """An index of Elasticsearch or OpenSearch, and how Weir searches it."""
+    """An index of Elasticsearch or OpenSearch, whose fields, analyzers and scores `weir why` explains."""
 
     name: str
     ask: Callable[[str, Json], Json]

@@ -702,7 +702,6 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query; none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -724,7 +723,7 @@ class PostgresSearcher:
         near = replace(self, use=ServiceUsage("")).search(queries, k)
         return lost(exact, near)
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         search = self.table.search
         return isinstance(search, VectorSearch) and search.index == "hnsw" and self.table.own
 
@@ -793,7 +792,6 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the rankings, with the server's address; raises ServiceError."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -888,7 +886,6 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server, the search settings and a version; raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}

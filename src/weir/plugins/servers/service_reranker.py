@@ -249,7 +249,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The address up to the version; raises BadValue without one."""
+        """The service's address up to the version; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:
@@ -262,8 +262,7 @@ class ServiceReranker:
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the rankings, with the scores of two fixed pairs, requested if not
-        stored."""
+        """Return the settings that decide the rankings, with the scores of two fixed pairs (`probe`)."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -282,10 +281,8 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the service's scores of two fixed pairs, stored or requested now, to notice a changed model.
-
-        Raises ServiceError if the service has no usable answer.
-        """
+        """Return the scores of two fixed pairs, stored or requested now, to notice a changed model; raises
+        ServiceError."""
 
         def checked(scores: Json) -> Float32:
             values = np.array(scores, np.float32)
@@ -312,8 +309,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the settings that decide a score, with the scores of the fixed pairs: the key of stored
-        scores."""
+        """Return the key of stored scores: the settings that decide a score, with the fixed pairs' scores."""
         return {
             "model": self.model,
             "base": self.address,

@@ -75,7 +75,6 @@ class Pack:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values} with dataset and system of each result."""
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
@@ -127,7 +126,6 @@ class Verification:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each result, with its checks and differences."""
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:

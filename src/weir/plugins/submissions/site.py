@@ -114,7 +114,6 @@ class Site:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each verified dataset, system and measure."""
         return ResultSet(ROWS, self.rows).columns()
 
     def notes(self) -> tuple[Note, ...]:

@@ -216,7 +216,6 @@ class WrittenQuestions:
             raise BadValue("n and documents are whole numbers from 1")
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the questions; raises DownloadError for a missing model."""
         shared: dict[str, object] = {"pairs": "questions", "n": self.n, "documents": self.documents}
         if self.file is not None:
             return shared | {"contents": contents(Path(self.file).expanduser())}
@@ -356,8 +355,10 @@ def with_negatives(
 ) -> TrainingPairs:
     """Return the pairs, each with `count` documents drawn from BM25's first `depth` for its query.
 
-    answers: documents of a query that are never its negatives. If BM25 finds too few, random documents are
-        added. Raises BadValue for a collection with too few documents.
+    answers: documents of a query that are never its negatives.
+
+    If BM25 finds too few, random documents are added. Raises BadValue for a collection with too few
+    documents.
     """
     if not count or not len(pairs):
         return pairs

@@ -150,7 +150,6 @@ class Adaptation:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values} with step and loss of each point of the loss curve."""
         return frames.columns_of({"step": step, "loss": loss} for step, loss in self.losses)
 
     def notes(self) -> tuple[Note, ...]:

@@ -39,14 +39,13 @@ MOST_SETTINGS = 2_000
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the fusions that a fit tries, default settings first: all combinations of settings that `method`
-    does not name.
+    """Return the fusions that a fit tries, defaults first: all combinations of settings that `method` leaves
+    open.
 
     runs: number of fused runs.
-    step: distance between the weights to try, which sum to 1.
+    step: distance between tried weights, which sum to 1.
 
-    Raises BadValue if nothing is left to choose, for more than 2,000 combinations, and for a step that does
-    not divide 1.
+    Raises BadValue for nothing to choose, more than 2,000 combinations, and a step that does not divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
@@ -180,8 +179,8 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and for judged queries
-    without results.
+    Raises BadValue for nothing to choose, fewer judged queries than folds, and if no judged query has results
+    in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -190,9 +189,9 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Progress | None = None
 ) -> Trials:
-    """Return the values of a measure for every fusion and judged query; a missing ranking counts as empty.
+    """Return a measure's values for every fusion and judged query; a missing ranking counts as empty.
 
-    watch: called with the pairs of fusion and query measured so far and in all.
+    watch: called with (fusions times queries) measured so far and in all.
 
     Raises BadValue if no judged query has results in two runs, and for a measure without a direction.
     """
@@ -223,7 +222,7 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best settings for each fold, chosen on the other folds, and on all queries; among ties the
+    """Return the best settings for each fold, chosen on the other folds, and on all queries; ties go to the
     first tried. Raises as `fold_of`."""
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
@@ -262,7 +261,7 @@ def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
     """Return the fused run: judged queries with settings chosen without their fold, others with settings
     chosen on all.
 
-    k: cutoff of each ranking; None for none.
+    k: cutoff; None for none.
     """
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
@@ -295,10 +294,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and a note that this
-    run was picked on the same queries.
+    """Return tables that compare the cross-validated fusion with the best single run, and a note that it was
+    picked on the same queries.
 
-    single: scores of each run by name; the first measure decides which is best.
+    single: scores of each run by name; the first measure decides.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -52,9 +52,9 @@ class CandidateBlock:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return the block as the input of a fusion method.
+        """Return these candidates as the input of a fusion method.
 
-        norm: normalisation of scores, a name in NORMS; None for methods that use ranks.
+        norm: a normalisation in NORMS; None for methods that use ranks.
         """
         sizes = np.stack([lists.list_lengths for lists in self.lists])
         score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
@@ -155,10 +155,8 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run that shares no document with any other.
-
-    names: of the runs.
-    """
+    """Return a sentence for each run, called by its name in `names`, that shares no document with any
+    other."""
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
@@ -202,7 +200,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: cutoff of each ranking; None for none.
+    k: cutoff; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -218,7 +216,7 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if the cutoff `k` cuts rankings while the method's own constant k is not set; ""
+    """Return a sentence if the cutoff `k` cuts rankings while the method's constant k is not set; ""
     otherwise."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)

@@ -31,10 +31,10 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, the numbers in it of each table's
-    identifiers, int32).
+    """Return (identifiers of all tables in order of first occurrence, int32 numbers in it of each table's
+    identifiers).
 
-    The numbers are all None if all tables are one object.
+    The numbers are None if all tables are one object.
     """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
@@ -50,9 +50,9 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (sorted identifiers of all tables, the numbers in it of each table's identifiers, int32).
+    """Return (sorted identifiers of all tables, int32 numbers in it of each table's identifiers).
 
-    If all tables are one object it is returned unsorted, with None for numbers.
+    A single object as all tables is returned unsorted, with None for numbers.
     """
     ids, codes = united(tables)
     if codes[0] is None:
@@ -97,7 +97,7 @@ class Candidates:
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
         """Return `worth` of each rank, float64[R, n]; 0 if the run lacks the document.
 
-        worth: maps ranks 1.0, 2.0, ... to values.
+        worth: function of float64 ranks from 1.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
@@ -140,7 +140,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return float64[n] from a value for each list: each score's list decides."""
+        """Return each list's value, float64[Q], repeated for each of its scores, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
@@ -267,7 +267,7 @@ def fusion(
     within: Mapping[str, tuple[float, float]] | None = None,
     grid: Mapping[str, tuple[Setting, ...]] | None = None,
 ) -> Callable[[Callable[..., Float64]], Fusion]:
-    """Return a decorator that registers a function of `Candidates` as a fusion method, and replaces it by a
+    """Return a decorator that registers a function of `Candidates` as a fusion method, and returns its
     Fusion.
 
     scored: the function uses normalised scores, which adds the setting `norm`.
@@ -298,7 +298,7 @@ class Fusion:
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """Return the fusion with these settings changed; raises UnknownName for an unknown one, BadValue
+        """Return the fusion with these settings changed; raises UnknownName for an unknown setting, BadValue
         for a bad value."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
@@ -338,16 +338,15 @@ class Fusion:
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion that a text such as `rrf(k=10)` names; raises UnknownName for an unknown method or
-    setting, BadValue for malformed text."""
+    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
+    BadValue for malformed text."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)
 
 
 def call_of(text: str) -> tuple[str, dict[str, object]]:
-    """Return (name, settings) that a fusion's text names, without checking them; raises BadValue for
-    malformed text."""
+    """Return (name, settings) in a fusion's text, unchecked; raises BadValue for malformed text."""
     malformed = BadValue(f"'{text[:_LONGEST]}' is not a fusion; expected such as rrf or rrf(k=10)")
     if len(text) > _LONGEST:
         raise malformed

@@ -85,7 +85,7 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 
     stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
 
-    Raises BadValue for an unknown language, MissingExtra without PyStemmer.
+    Raises BadValue for another language, MissingExtra without PyStemmer.
     """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
@@ -299,11 +299,8 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return a text's words by Lucene's StandardTokenizer, with runs of Han, kana and Hangul as overlapping
-    pairs.
-
-    Widths of characters are normalised as by CJKWidthFilter.
-    """
+    """Return a text's words by Lucene's StandardTokenizer, runs of Han, kana and Hangul as overlapping pairs,
+    widths normalised as by CJKWidthFilter."""
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
         terms += _pairs([*_usual_width(part)]) if _CJK.fullmatch(part) else _cjk_words(part)
@@ -333,7 +330,7 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return a text's words by UAX #29, with Thai, Lao, Khmer and Burmese words as overlapping pairs of
+    """Return a text's words by UAX #29; Thai, Lao, Khmer and Burmese words become overlapping pairs of
     letters with their signs."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
@@ -396,8 +393,8 @@ class Analyzer:
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text before `normalise`; raises BadValue if `cut` returns an empty text or a
-        line end."""
+        """Return a text's words before `normalise`; raises BadValue for words of `cut` that are empty or have
+        a line end."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)

@@ -96,7 +96,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer, with the file's stop words added; raises BadValue for an unreadable file."""
+        """The analyzer, with the file of stop words; raises BadValue for an unreadable file."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -134,8 +134,8 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view for batches of documents, with repetitions: (ptr int64[n + 1], term int32);
-    new terms are added to the table."""
+    """Yield the terms of a view by batches of documents, with repetitions: (ptr int64[n + 1], term int32);
+    adds new terms to the table."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -204,7 +204,7 @@ def weighed(
 
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
-    keep_terms: also return the terms of each document.
+    keep_terms: also return each document's terms.
     weight: factor of the idf, like a boost in Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
@@ -273,8 +273,8 @@ LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """Return (field, weight) pairs sorted by field; raises BadValue for no or repeated fields, and for
-    weights that are not above 0."""
+    """Return (field, weight) pairs sorted by field; raises BadValue for no or repeated fields, and weights
+    not above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
         raise BadValue(f"{system}: fields is {fields!r}; expected such as {expected}")
@@ -426,7 +426,7 @@ class BM25:
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """Return the searcher of a corpus, stored in the context's folder if it has one.
 
-        keep_terms: also store the terms of each document, for query expansion.
+        keep_terms: also store each document's terms, for query expansion.
         """
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()

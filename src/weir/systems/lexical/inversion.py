@@ -59,9 +59,9 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, truncated to the sizes at the last commit when reopened.
+    """Append-only files of a folder, truncated to their sizes at the last commit when reopened.
 
-    about: identifies the content; files with other content are removed.
+    about: identifies the content; other content is removed.
     """
 
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
@@ -92,7 +92,7 @@ class GrowingFiles:
         return sizes
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Append an array's bytes to the file of this name."""
+        """Append an array's bytes to a file."""
         if name not in self._files:
             self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
@@ -104,11 +104,8 @@ class GrowingFiles:
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record the sizes of all files, and facts, durably.
-
-        facts: entries to add to `self.facts`, which a resumed process reads.
-        done_with: files to delete afterwards.
-        """
+        """Record the sizes of all files durably, with `facts` for a resumed process; then delete the files
+        `done_with`."""
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -133,8 +130,8 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Complete a file of `append_to_array` and return it as a memory-mapped array, by default of one
-        dimension. Raises StoreError if the header of the file has no room for `shape`."""
+        """Complete a file of `append_to_array` and return it memory-mapped, by default as one dimension.
+        Raises StoreError if the header exceeds its room."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -175,12 +172,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Return True if an index of the corpus surely fits into the memory budget."""
+    """Return True if an index of the corpus should fit into the memory budget."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory may need more than the budget."""
+    """Raise BadValue if an index of the corpus in memory is estimated to exceed the budget."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -189,14 +186,13 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """Return an upper bound of the number of (term, document) pairs of a corpus."""
+    """Return an estimate, mostly too high, of the number of (term, document) pairs of a corpus."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the growing files in which part number `part` of the index `folder` is prepared; close them at
-    the end.
+    """Yield, for the block, the growing files of part number `part` of the index `folder`.
 
     about: see `GrowingFiles`.
     """
@@ -222,8 +218,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks with which an interrupted process began these
-        files.
+        """Return blocks that fit into memory, or the blocks with which an interrupted process began.
 
         pairs: expected number of (term, document) pairs.
         """
@@ -281,7 +276,7 @@ class Spool:
     ) -> None:
         """Write the terms of all documents after the last commit.
 
-        keep_terms: also write a forward index, the terms of each document.
+        keep_terms: also write a forward index.
         """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
@@ -390,12 +385,10 @@ def merged(
     progress: Progress | None,
 ) -> Int64:
     """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets,
-    int64[terms + 1].
+    int64[terms + 1] from 0.
 
     name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.
-
-    Offsets start at 0, even if the files already have postings of another field.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)

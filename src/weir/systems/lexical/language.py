@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language; `name` may be another language of the same script."""
+    """A recognised language; languages of one script may be taken for each other."""
 
     name: str
     evidence: str
@@ -86,7 +86,7 @@ class Language:
 
 
 def language_of(texts: Iterable[str]) -> Language | None:
-    """Return the language of texts; None if they have too few letters and words."""
+    """Return the language of texts, by script or by common words; None if neither is decisive."""
     joined = " ".join(texts).lower()
     beyond = "".join(_BEYOND_ASCII.findall(joined))
     by_script = {name: len(pattern.findall(beyond)) for name, pattern in _LETTERS.items()}
@@ -116,8 +116,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of a sample from all over a collection; None if it has too few letters and
-    words."""
+    """Return the language of a sample from all over a collection; None if `language_of` finds none."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

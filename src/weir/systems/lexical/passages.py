@@ -76,7 +76,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
     """Return the spans of passages of at most `words` words, split at white space; a shorter text is one
     passage, unchanged.
 
-    overlap: number of words shared with the passage before.
+    overlap: words shared with the passage before.
     first: only each document's first passage.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
@@ -94,7 +94,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
     """Return (passages as a corpus, with their document's title; int32 number of each passage's document).
 
-    Arguments are as for `cut`. Texts are made when they are read.
+    Arguments are as for `cut`.
     """
     cuts, title = cut(corpus, words, overlap, first), None
     owner = cuts.owner
@@ -111,7 +111,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
         places = (column[codes].astype(np.int64) for column in (cuts.start, cuts.stop, cuts.size))
         return _passage_texts(of_docs, which, *places)
 
-    def names(codes: NDArray[np.integer]) -> Strings:
+    def passage_names(codes: NDArray[np.integer]) -> Strings:
         parts = []
         for start in range(0, len(codes), BATCH_PASSAGES):
             some = codes[start : start + BATCH_PASSAGES]
@@ -120,7 +120,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
             parts.append(Strings.of(f"{d}:{n}" for d, n in zip(docs.tolist(), numbers.tolist(), strict=True)))
         return Strings.concatenated(parts)
 
-    name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
+    name = _Column(len(cuts), passage_names, lambda: passage_names(np.arange(len(cuts))).lengths())
     text = _Column(len(cuts), texts_of, lambda: cuts.size.astype(np.int64))
     return Corpus(Ids(name), text, title, key if corpus.fingerprint else ""), owner
 

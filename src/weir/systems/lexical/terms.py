@@ -110,7 +110,7 @@ T = TypeVar("T", bound=np.generic)
 class WordTable:
     """Distinct words, numbered from 0 in order of first occurrence.
 
-    expected: number of words, if known; the table grows anyway.
+    expected: number of words, if known.
     """
 
     def __init__(self, expected: int = 0) -> None:
@@ -128,10 +128,10 @@ class WordTable:
     def scan(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool = True
     ) -> tuple[Int64, Int32]:
-        """Return the words of each of n texts, with repetitions: ptr int64[n + 1], numbers int32.
+        """Return the words of n texts, with repetitions: ptr int64[n + 1], numbers int32.
 
         scanner: the tokenizer's tables.
-        insert: add new words; otherwise a new word gets -1.
+        insert: add new words; False gives them -1.
         """
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
@@ -244,18 +244,18 @@ class TermTable:
         return len(self._terms)
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of each of n texts, with repetitions: ptr int64[n + 1], numbers int32; new terms
-        are added to the table."""
+        """Add new terms of n texts, and return all their terms, with repetitions: ptr int64[n + 1], numbers
+        int32."""
         self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of each of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 for a
-        term that the table lacks."""
+        """Return the terms of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 if the table
+        lacks it."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's terms that the table has, in text order, with repetitions."""
+        """Return the numbers of a text's terms in the table, in text order, with repetitions."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -370,7 +370,7 @@ class WordCounts:
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """Return up to 5 words whose share in collection number `of` most exceeds their share in number
+        """Return up to 5 words whose share in collection number `of` most exceeds that in number
         `against`."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
@@ -404,10 +404,10 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
 
 
 def layout(alike: Float64) -> Float64:
-    """Return centred points in the plane, float64[n, 2], with distances of about 1 - alike (stress
+    """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike (stress
     majorization).
 
-    alike: similarities, float64[n, n], symmetric, 0 to 1.
+    alike: float64[n, n], symmetric, 0 to 1.
     """
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)

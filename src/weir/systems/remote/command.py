@@ -68,8 +68,7 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Start a program without a shell and without API keys in its environment; raises BadValue if it
-        cannot start.
+        """Start a program without a shell and without API keys; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
         """
@@ -122,7 +121,7 @@ class Program:
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """End the process and its children, after waiting `patience` seconds for it to end by itself."""
+        """End the process and its children, after `patience` seconds for it to end by itself."""
         if not self._awaited and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
@@ -147,8 +146,7 @@ class Program:
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return the last lines of standard error, or that there are none, as the end of a message; begins
-        with "; "."""
+        """Return "; " and the last lines of standard error, or that there are none."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 

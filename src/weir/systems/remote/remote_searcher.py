@@ -47,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus and of the fields that `views` read; a corpus in memory is hashed."""
+    """Return a fingerprint of a corpus and of the fields that `views` read."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -224,9 +224,9 @@ class RemoteSearcher:
         """Return the service's rankings; answers are stored, and requested again only without
         `context.reuse`.
 
-        Raises ServiceError for queries without an answer, unless they may be missing, and for too many in a
-        row; BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the
-        longest are empty.
+        Raises ServiceError for unanswered queries, unless they may be missing, and for too many in a row;
+        BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the longest
+        have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

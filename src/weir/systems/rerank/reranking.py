@@ -52,8 +52,8 @@ RELATIVE_STEP = 2.0**-20
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite, distinct score for each candidate, float64[candidates]; scored candidates are in the
-    order of `values`, unscored ones keep their rank.
+    """Return a finite, distinct score for each candidate, float64[candidates]; scored candidates follow
+    `values`, unscored ones keep their rank.
 
     values: float64, NaN if unscored, in the first stage's order.
     ptr: int64[queries + 1], offsets of each query.
@@ -75,12 +75,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores without ties, float64[candidates]; ties are broken by the first stage's order.
+    """Return scores without ties, float64[candidates]; the first stage's order breaks ties.
 
     values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and their values if there is room between them.
+    Distinct scores keep their order, and their values if there is room.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -266,8 +266,8 @@ def has_candidates(system: TwoStage) -> bool:
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, or by
-    default 100, or MAX_DEPTH where candidates are listed."""
+    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, else
+    100, or MAX_DEPTH for listed candidates."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -287,8 +287,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows of a run to score, int64: the first of each ranking, not counting the document with the
-    query's own identifier."""
+    """Return the rows of a run to score, int64: the first of each ranking, besides the query's own
+    document."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -304,7 +304,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Number of documents from the first stage, and how many were not scored."""
+    """Number of documents from the first stage, and of unscored ones."""
 
     candidates: int = 0
     unscored: int = 0
@@ -328,8 +328,8 @@ class RerankingSearcher:
 
         Ties are ordered by identifier, or at random with a fixed seed if the first stage has no ranking;
         documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
-        and if most rankings stay as they were. Raises BadRanking for scores missing or not finite, and
-        repeated documents; BadValue for k below 1.
+        and if most rankings stay as they were. Raises BadRanking for scores missing or not finite and
+        repeated documents, BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)

@@ -79,7 +79,7 @@ class Score:
 
 
 class PairCheckpoint(Protocol):
-    """A checkpoint of a model that reads a query and a document together, such as a cross-encoder or T5."""
+    """A checkpoint of a model that reads query and document together, such as a cross-encoder or T5."""
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:

@@ -37,17 +37,16 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return (default, largest) effort of a search, the part of the index that it visits; 0 if it visits
-        all."""
+        """Return (default, largest) effort of a search, the part of the index that it visits; 0 for all."""
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if not
-        counted).
+        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if
+        unknown).
 
         effort: how much of the index to visit, 0 for the default.
         permitted: bool[N]; None for all documents.
@@ -85,8 +84,8 @@ INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approxim
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
-    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and for
-    an effort without an index."""
+    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and an
+    effort without an index."""
     if name is not None:
         return INDEX_LIBRARIES.get("faiss")(name, effort)
     if effort:
@@ -95,7 +94,7 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
-    """Return up to k documents that an index finds for each query, with exact scores, in trec order.
+    """Return up to k documents that an index finds for each query, scored exactly, in trec order.
 
     queries: float32[Q, d].
     tie_rank: int32[N], order of ties.
@@ -128,7 +127,7 @@ class Loss:
         return self.quantisation + self.graph
 
 
-def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
+def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
     """Return the mean shares of the exact k best documents that an index misses.
 
     queries: float32[Q, d].

@@ -93,10 +93,7 @@ class SubsetSource:
 
 def spread(count: int, runs: int, each: int) -> Int64:
     """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over
-    `count` documents.
-
-    They are fewer than runs * each if groups overlap or exceed `count`.
-    """
+    `count` documents; fewer if groups overlap or exceed `count`."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -154,18 +151,17 @@ class ScannedVectors:
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Return the number of candidates of each query that the first pass keeps in order to find k
-        results."""
+        """Return the number of candidates per query that the first pass keeps for k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return the k best documents of each query in trec order, as (ranks among ties int32[Q, k], scores
-    float32[Q, k], number of results int64[Q], number of pairs scored exactly).
+    """Return the k best documents of each query in trec order: (ranks among ties int32[Q, k], scores
+    float32[Q, k], number of results int64[Q], pairs scored exactly).
 
-    bar: float32[Q], lowest score of a result; None for no limit.
+    bar: float32[Q], lowest score of a result.
 
     Raises BadValue for a vector that is not finite.
     """

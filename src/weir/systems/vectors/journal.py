@@ -49,9 +49,9 @@ def hash_texts(texts: list[bytes]) -> Hashes:
 
 
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
-    """Return (folder of a store below `root`, `about` as JSON); creates nothing.
+    """Return (folder of a store below `root`, `about` as JSON).
 
-    about: everything that decides the rows; its "model" is part of the folder's name.
+    about: everything that decides the rows; "model" begins the folder's name.
     """
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
@@ -97,8 +97,8 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold a store's write lock during the block, waiting for it; the end of a process frees it. Also removes
-    leftovers of interrupted writers."""
+    """Hold a store's write lock during the block, waiting for it, and first remove leftovers of killed
+    writers."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -143,8 +143,6 @@ class Journal:
         """Raise StoreError, naming the file, for a column that is too short or, with `contents`, damaged.
 
         widths: bytes of a row in each column.
-
-        An unchanged file is compared with its checksums once in a process.
         """
         for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
             path = self.folder / column.file
@@ -163,8 +161,7 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Append a batch of rows to every column and record it in the journal; raises StoreError if the
-        journal is damaged.
+        """Append a batch of rows to every column, and record it; raises StoreError if the journal is damaged.
 
         parts: rows of each column.
         size: constant in all records.
@@ -186,10 +183,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove the damaged batches of a store, whose lock the caller holds; return the number of rows left.
+        """Remove a store's damaged batches, and return the number of rows left; the caller holds the lock.
 
         width: maps the size of a vector to the bytes of a row in each column.
-        moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
+        moved_rows: adjusts rows to their new offset; None removes their batch.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0

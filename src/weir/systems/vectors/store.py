@@ -82,8 +82,7 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows without decoding: as float32 or float16 [rows, numbers], or as bytes for other
-        formats."""
+        """Return stored rows not decoded: float32 or float16 [rows, numbers], bytes for other formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
@@ -249,8 +248,7 @@ class RowStore:
     def snapshot(self, check: bool = True) -> Snapshot | None:
         """Return the rows now in the store; None if it is empty.
 
-        check: compare with checksums, once in a process; damaged rows are dropped with a StoreWarning, to be
-            made again.
+        check: compare checksums, once in a process; damaged rows are dropped with a StoreWarning.
 
         Raises StoreError, naming the file, for damage that cannot be repaired.
         """
@@ -259,7 +257,7 @@ class RowStore:
         return mended(self._journal, self._read, self._widths, _moved_rows if self.row_bytes else None)
 
     def add(self, texts: Hashes, values: NDArray[Any], lengths: Int64 | None = None) -> None:
-        """Append rows of new texts and flush them; the caller must hold the store's lock.
+        """Append rows of new texts, flushed to disk; the caller holds the store's lock.
 
         values: a row for each text, or as many as `lengths` says.
 
@@ -288,8 +286,8 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy rows that this store lacks from the store in another folder; raises StoreError if that store
-        is damaged."""
+        """Copy rows that this store lacks from another folder's; raises StoreError if that store is
+        damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
             return
@@ -297,16 +295,15 @@ class RowStore:
             self.copy(other, _missing_numbers(self.snapshot(check=False), other.texts.hashes))
 
     def copy(self, other: Snapshot, numbers: Int64) -> None:
-        """Append the rows of another store's texts, given by number; the caller must hold this store's
-        lock."""
+        """Append the rows of another store's texts, by number; the caller holds this store's lock."""
         for some in _pieces(numbers):
             self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
     def convert(self, full: RowStore, texts: TextSource) -> None:
-        """Add missing vectors by converting them from a store in fp32, except vectors that this format cannot
-        hold.
+        """Add missing vectors by converting them from a store in fp32, except vectors beyond this format's
+        range.
 
-        Raises BadValue if memory does not suffice to look texts up.
+        Raises BadValue for lack of memory.
         """
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
@@ -477,8 +474,8 @@ def encoded_rows(
 ) -> StoredRows:
     """Return the rows of texts in order, after encoding and storing missing ones.
 
-    Raises BadValue, naming the text, for numbers that are not finite and rows of wrong number or size, and if
-    memory does not suffice.
+    Raises BadValue, naming the text, for numbers that are not finite and rows of wrong number or size, and
+    for lack of memory.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -496,7 +493,7 @@ def encoded_in_memory(
 ) -> StoredRows:
     """Return the vectors of texts in order, without storing them; bit-equal to stored ones.
 
-    Raises BadValue, naming the text, for numbers that are not finite, and if memory does not suffice.
+    Raises BadValue, naming the text, for numbers that are not finite, and for lack of memory.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -532,7 +529,7 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts, given by hashes, that a store lacks, and return a snapshot that has all of them.
+    """Encode the texts, given by hashes, that a store lacks; return a snapshot with all of them.
 
     keep: encodes texts and adds their rows.
     """
@@ -655,7 +652,7 @@ def _first_numbers(hashes: Hashes) -> Int64:
 
 
 def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of groups of consecutive texts that have about `rows` rows each.
+    """Return (start, stop) of groups of consecutive texts with about `rows` rows each.
 
     lengths: int64[texts], rows of each text.
     """
@@ -670,7 +667,7 @@ def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """The rows of texts in order, read from a store in blocks: a vector for each text, or ragged rows."""
+    """The rows of texts in order, read from a store: a vector for each text, or ragged rows."""
 
     snapshot: Snapshot
     numbers: Int64

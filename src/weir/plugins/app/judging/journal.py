@@ -218,7 +218,7 @@ class Standing:
         return (self.notes if event.kind == "noted" else self.labels).setdefault(event.item, [])
 
     def label(self, item: Item) -> Event | None:
-        """Return the event that sets a label; None without one, or if it was taken back."""
+        """Return the event that sets a label; None if there is none or it was taken back."""
         events = self.labels.get(item)
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
@@ -294,8 +294,7 @@ class Journal:
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together at the end, or none after an
-        error.
+        """Yield the current labels; events appended within are stored together, or none after an error.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -317,8 +316,7 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events in one transaction, and return them as stored; an event with a known key is not stored
-        again."""
+        """Store events in one transaction and return them; an event with a known key is not stored again."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 

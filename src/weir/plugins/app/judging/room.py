@@ -142,14 +142,16 @@ class Room:
     ) -> Room:
         """Open a folder of `weir labels pool`; its journal is created if missing.
 
-        collection: source of the texts; None takes the texts on the sheet.
-        suggestions: a model's labels to suggest. Raises BadValue without pairs to judge.
+        collection: source of the texts; None takes the sheet's.
+        suggestions: a model's labels to suggest.
+
+        Raises BadValue without pairs to judge.
         """
         tasks = tasks_of_pool(folder, collection, suggestions)
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
 
     def plan(self) -> Plan:
-        """Return the current settings of judging; by default the sheet's grades and the defaults of Plan."""
+        """Return the current settings; by default the sheet's grades and Plan's defaults."""
         scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
         return Plan.of({**scale, **self.journal.settings()})
 
@@ -176,10 +178,10 @@ class Room:
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None for fewer than two systems or no judged
-        query.
+        """Return which system is best by the judged queries.
 
-        None also if the pool does not say from which results it was made.
+        None for fewer than two systems, no judged query, or a pool of unknown origin.
+
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
         about = about_sheet(self.folder / SHEET)
@@ -197,7 +199,7 @@ class Room:
     # What judges do.
 
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
-        """Return the pair that a judge is to grade, and record it as shown; None if nothing is left.
+        """Return the pair that a judge is to grade, recorded as shown; None if nothing is left.
 
         deciding: return a disagreement to decide instead.
         """
@@ -212,7 +214,7 @@ class Room:
             return turn
 
     def query_turns(self, judge: str, query: str) -> list[Turn]:
-        """Return the pairs of a query that a judge has judged or may judge, and record open ones as shown."""
+        """Return the pairs of a query that a judge has judged or may judge; open ones are recorded as shown."""
         with self.table(write=True) as table:
             turns = turns_of_query(table, judge, query)
             new = [
@@ -233,7 +235,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return the text of a query, from the pool or else its results; the identifier if there is no text."""
+        """Return a query's text, from the pool or else its results; without text the identifier."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -255,7 +257,7 @@ class Room:
         return found
 
     def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
-        """Return the key of a judge's answer to a pair: a first judgment, a second judgment, or a decision."""
+        """Return the key of a judge's answer to a pair: a first or second judgment, or a decision."""
         if deciding:
             return Turn(pair, "decide").item(judge)
         again = Turn(pair, "again").item(judge)
@@ -264,7 +266,7 @@ class Room:
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
         """Return the grade that a model suggests for a pair.
 
-        None without a suggestion, if it is hidden at random, and for second judgments and decisions.
+        None without one, if hidden at random, and for second judgments and decisions.
         """
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
@@ -272,8 +274,9 @@ class Room:
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
         """Store a judge's answer to a pair, and return its event.
 
-        deciding: the answer decides a disagreement. Raises BadValue for a grade off the scale and for "cannot
-            tell" without a reason.
+        deciding: the answer decides a disagreement.
+
+        Raises BadValue for a grade off the scale and for "cannot tell" without a reason.
         """
         with self.table(write=True) as table:
             item = self.item_of(judge, pair, deciding)
@@ -328,7 +331,7 @@ class Room:
             self.journal.declare({"comparisons": [asdict(one) for one in numbered]})
 
     def comparison(self, judge: str) -> Comparison | None:
-        """Return a judge's next comparison, and record it as shown; None if nothing is left."""
+        """Return a judge's next comparison, recorded as shown; None if nothing is left."""
         with self.table(write=True) as table:
             found = next_comparison(table, self.comparisons(), judge)
             if found is not None and not _looked_at(table, found.item(judge)):
@@ -338,8 +341,9 @@ class Room:
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
         """Store a judge's preference in a comparison, and return its event.
 
-        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither. Raises UnknownName for
-            an unknown comparison, BadValue for another grade.
+        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither.
+
+        Raises UnknownName for an unknown comparison, BadValue for another grade.
         """
         with self.table(write=True) as table:
             found = self.comparisons()
@@ -384,7 +388,7 @@ class Room:
             return len(there)
 
     def taken_back(self) -> list[TakenBack]:
-        """Return the groups of labels that were taken back and not put back, the latest first."""
+        """Return the groups of labels taken back and not put back, the latest first."""
         found: dict[tuple[float, str, str], list[Event]] = {}
         with self.journal.reading() as standing:
             for event in standing.numbered.values():
@@ -393,7 +397,7 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels that were taken back, and return their number; raises UnknownName.
+        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
 
         A label that its judge has set again keeps the new value.
         """
@@ -416,9 +420,9 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query from the pool, take its labels back, and return their number; raises UnknownName.
+        """Remove a query, take its labels back, and return their number; raises UnknownName.
 
-        The same text typed again, or its labels put back, restores it.
+        Typing the same text again, or putting labels back, restores it.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -441,26 +445,24 @@ class Room:
             write_queries(self.folder, self.tasks.asked)
 
     def subject(self) -> Subject:
-        """Return the rankings and judgments from which the pool was made, read once; raises BadValue if
-        unknown."""
+        """Return the rankings and judgments from which the pool was made; raises BadValue if unknown."""
         with self._lock:
             if self._subject is None:
                 self._subject = subject_of_pool(self.folder / SHEET)
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, with people's new ones in place of old ones.
-
-        Raises FormatError without new judgments.
-        """
+        """Return the judgments of the pool's results, with people's new ones replacing old ones; raises
+        FormatError without any."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
         """Return means, order of systems and verdicts before and after the pool's judgments.
 
-        subject: other rankings and judgments than the pool's. Raises BadValue if the pool does not name its
-            results, FormatError without judgments.
+        subject: other rankings and judgments than the pool's.
+
+        Raises BadValue if the pool does not name its results, FormatError without judgments.
         """
         new, contested = settled_judgments(self.journal.path)
         [subject] = judged_anew([self.subject() if subject is None else subject], new)

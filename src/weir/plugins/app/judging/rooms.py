@@ -1,7 +1,7 @@
 """The open pools of a server: one folder's, or those beside a results folder.
 
-Beside it lie pools of query lists (`<collection>-1`, ...), of single queries (`<collection>-queries`), and of
-typed queries (`golden-<collection>`).
+Pools beside results: `<collection>-1`, ... of query lists, `<collection>-queries`, and `golden-<collection>`
+of typed queries.
 """
 
 from __future__ import annotations
@@ -49,20 +49,19 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Open the pools of a folder of `weir labels pool`: its own sheet, or a sheet in each subfolder.
+        """Open the pool of a folder of `weir labels pool`, or of each subfolder.
 
-        collection: source of the texts; None takes the texts on the sheets.
-        suggestions: a model's labels to suggest. Raises BadValue without pairs to judge.
+        collection: source of the texts; None takes the sheets'.
+        suggestions: a model's labels to suggest.
+
+        Raises BadValue without pairs to judge.
         """
         opened = [Room.open(sheet.parent, collection, suggestions) for sheet in sheets_of(folder)]
         return Rooms(folder.parent, None, tuple(judges), suggestions, {room.name: room for room in opened})
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Open the pools in the folder beside a results folder, whose name ends in -judging.
-
-        suggestions: a model's labels to suggest.
-        """
+        """Open the pools in the folder beside a results folder, whose name ends in -judging."""
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
@@ -90,8 +89,9 @@ class Rooms:
         """Make a pool of the first k documents of some systems for some queries, and return it, opened.
 
         systems: () takes all systems.
-        again: include judged documents. Raises BadValue without a results folder or queries, or if nothing is
-            unjudged; UnknownName for a collection, system or query that the results lack.
+        again: include judged documents.
+
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -112,10 +112,8 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries, and return that pool.
-
-        Raises UnknownName for an unknown query, BadValue without a results folder.
-        """
+        """Add documents of a query to its collection's pool of single queries, and return it; raises
+        UnknownName, BadValue."""
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -129,8 +127,7 @@ class Rooms:
         """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder; an equal text keeps its identifier. Raises
-        BadValue without a results folder or for missing documents.
+        An equal text keeps its identifier. Raises BadValue without a results folder or for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -150,7 +147,7 @@ class Rooms:
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
         """Return {document: (grade, pool)} of people's judgments for a query.
 
-        query: the query's identifier; "" for a typed query, which is found by its text.
+        query: its identifier; "" finds a typed query by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -175,8 +172,7 @@ class Rooms:
         return tuple(one for one in found if one[1])
 
     def golden_file(self, collection: str) -> str:
-        """Return the path of a golden set, relative to the results folder's parent; "" without a results
-        folder."""
+        """Return a golden set's path, relative to the results folder's parent; "" without a results folder."""
         return f"{self.folder.name}/{_golden_name(collection)}.toml" if self.results is not None else ""
 
     def _beside(self) -> Path:
@@ -228,7 +224,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheet in a folder, or else the sheets in its subfolders, by name; [] without any."""
+    """Return the sheet in a folder, else the sheets in its subfolders by name; [] without any."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

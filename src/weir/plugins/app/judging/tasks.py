@@ -52,8 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return 16 hex digits, a hash of title and text, equal for a sheet's and the collection's form of the
-    text."""
+    """Return 16 hex digits, a hash of title and text, the same for a sheet's form of the text."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -148,9 +147,10 @@ class Tasks:
 def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
     """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
 
-    collection: source of texts with line breaks; None takes the texts on the sheet.
-    suggestions: a model's labels to suggest. Raises FormatError for a malformed sheet, BadValue without such
-        pairs or for a repeated pair.
+    collection: source of texts with line breaks; None takes the sheet's.
+    suggestions: a model's labels to suggest.
+
+    Raises FormatError for a malformed sheet, BadValue without such pairs or for a repeated pair.
     """
     sheet = folder / SHEET if folder.is_dir() else folder
     lines = list(open_sheet(sheet))
@@ -188,7 +188,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text in lower case, with single blanks and composed characters, to compare texts."""
+    """Return a query's text in lower case, with single blanks and composed characters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
@@ -234,11 +234,11 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write pairs as a new pool, or append the pairs that an existing pool lacks; documents are in random
-    order.
+    """Write pairs as a new pool, or append missing ones to an existing pool; documents are in random order.
 
-    origin: more entries of a new pool's description, such as `targets` and `collections`. Raises BadValue
-        without pairs, and for an identifier with a tab or line end.
+    origin: more entries of a new pool's description.
+
+    Raises BadValue without pairs, and for an identifier with a tab or line end.
     """
     sheet = folder / SHEET
     if not sheet.exists():

@@ -1,8 +1,7 @@
 """BIRCO: evaluation/rank2metric.py of a checkout, without resampling; means only.
 
-It takes rankings of whole pools of ten or more, without scores. So ties stay in the order of the input, documents not
-returned go to the end, unjudged ones have grade 0, and small pools are filled with documents of grade 0. It runs in a
-copy of the checkout's evaluation folder, beside datasets/relic/test_set.pickle.
+It takes rankings of whole pools of ten or more, without scores. Ties stay in the order of the input,
+documents not returned go to the end, unjudged ones have grade 0, and small pools are filled.
 """
 
 from __future__ import annotations
@@ -86,10 +85,8 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program into a temporary folder, removed at exit, and return that folder.
-
-    The copy becomes the working directory and the first entry of sys.path.
-    """
+    """Copy the program into a temporary folder, removed at exit; enter it, put it first in sys.path, and
+    return its path."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)

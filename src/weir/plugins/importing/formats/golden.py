@@ -75,11 +75,8 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell seems to hold several identifiers, separated by marks or blanks.
-
-    Words that are alike but for numbers (d7 d8), suffixes (doc-a doc-b) or file names, and several addresses,
-    count.
-    """
+    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or
+    suffixes."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -212,11 +209,11 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to one column of
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
     lists.
 
-    A column without a number, as doc beside doc.1, is the first. Empty cells are left out. Raises BadValue
-    for numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
+    Without a number a column is the first; empty cells are left out. Raises BadValue for numbered grades,
+    scores or ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -327,7 +324,7 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, judgments and rankings from rows with named fields, by the names of the fields."""
+    """Yield queries, judgments and rankings from rows, by the names of their fields."""
     yield from _rows(contents, _meaning, choices.between)
 
 
@@ -351,8 +348,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank, from rows with named fields, from lines of query, document and rank, or TREC's
-    lines."""
+    """Yield rankings by rank, from named fields, from lines of query, document and rank, or TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -622,7 +618,6 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, else 1.0, the factor that makes scores of its numbers."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

@@ -175,8 +175,9 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     """Return the files of one of a data set's collections.
 
     subset: a collection, or a split of the documents; "" if there is only one.
-    name: the data set's name for messages. Raises BadValue for a missing or unknown subset, and without
-        documents and queries.
+    name: the data set's name for messages.
+
+    Raises BadValue for a missing or unknown subset, and without documents and queries.
     """
 
     def unknown(names: set[str]) -> BadValue:
@@ -260,11 +261,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub as a collection, imported once for each commit; a branch's commit is
-    remembered.
+    """Return a data set of the hub as a collection, imported once for each commit.
 
-    again: look up the branch's present commit. Raises DownloadError if the hub cannot be reached, importing
-        is forbidden or a checksum differs, BadValue or FormatError for other data.
+    again: look up the branch's present commit instead of the remembered one.
+
+    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue,
+    FormatError.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None

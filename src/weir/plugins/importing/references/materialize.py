@@ -32,8 +32,10 @@ def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | 
     wait.
 
     key: JSON of everything that decides the content.
-    make: writes the folder, whole or not at all; None forbids importing. Raises DownloadError if importing is
-        forbidden, StoreError if it cannot be written, and the errors of `make`.
+    make: writes the folder, whole or not at all; None forbids importing.
+
+    Raises DownloadError if importing is forbidden, StoreError if it cannot be written, and the errors of
+    `make`.
     """
     digest = hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:80] or "collection"
