@@ -23,6 +23,8 @@ from weir.files.parsers import parse_slowly
 
 TRIMMED = "\0blanks"
 """The mark of a record of which a text lost blanks around it."""
+KEYED = "\0names"
+"""The mark of an object whose names are data, such as identifiers."""
 
 
 class Cells(dict[str, Any]):
@@ -97,6 +99,7 @@ class Cells(dict[str, Any]):
             if not (name in _MEANT and isinstance(value, (list, dict)))
         }
         self.take(*left)
+        take_whole(left)
         return left
 
     @property
@@ -104,17 +107,19 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the path, such as "a.b", of each unused field with a value, also inside objects, and lists of
-        objects, that were partly used; `path` stands before each."""
-        for name, value in self.items():
+        """Yield the path, such as "a.b", of each unused field with a value, also inside objects and lists of
+        objects; of an object without any used field its own path. `path` stands before each, * for names that are
+        data."""
+        for field, value in self.items():
+            name = "*" if KEYED in self._taken and field in self._taken else field
             whole = f"{path}.{name}" if path else str(name)
-            if name not in self._taken:
+            if field not in self._taken:
                 if has_value(value):
                     yield whole
                 continue
             for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, Cells) and inner._taken:
-                    yield from inner.left(whole)
+                if isinstance(inner, Cells):
+                    yield from inner.left(whole) if inner._taken or not inner else [whole]
 
 
 class RepeatedNameError(Exception):
@@ -157,6 +162,12 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 def trimmed(records: Iterable[Cells]) -> int:
     """Return the number of records with a text that lost blanks around it."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
+
+
+def take_whole(value: object) -> None:
+    """Mark all fields of all records in a value as used."""
+    for one in each_record(value):
+        one.take(*one)
 
 
 def each_record(value: object) -> Iterator[Cells]:
