@@ -84,7 +84,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 FIRST_ROW = {
     "errors": set(),
     "algorithms": set(),
-    "argument_types": {"errors"},
+    "argument_types": {"errors", "registry"},
     "lazy_names": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},

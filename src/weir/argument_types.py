@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from weir.errors import BadValue, CallError, UnknownName
+from weir.registry import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,10 +41,8 @@ _KINDS |= {"tuple": _KINDS["Sequence"], "list": _KINDS["Sequence"]}
 _FROM_DICTS = {"Corpus", "Queries"}
 _OF_OTHERS = {"Measure": "ir_measures"}
 """Class -> library whose objects are accepted too, by their names."""
-_CONVERTED = {
-    ("mteb", "AbsTask"): "; weir.plugins.bridges.collections_from_mteb(task) converts a task of MTEB"
-}
-"""(Library, class) -> how its objects become values of Weir."""
+CONVERSIONS = Registry[Callable[[object], Sequence[object]]]("conversion")
+"""Functions that make values of Weir, such as collections, of objects of another package, by "package.Class"."""
 _FAST: dict[str, type] = {"None": type(None), "str": str, "bool": bool, "int": int, "float": float}
 
 
@@ -113,14 +112,14 @@ def named_arguments(called: T) -> T:
     function: Any = vars(called)["__init__"] if isinstance(called, type) else called
 
     @cache
-    def names() -> tuple[dict[str, None], list[str], bool]:
+    def parameters() -> tuple[dict[str, None], list[str], bool]:
         code = unwrap(function).__code__
         every = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         return dict.fromkeys(every), list(every[: code.co_argcount]), bool(code.co_flags & 4)
 
     @wraps(function)
     def named_call(*args: object, **kwargs: object) -> object:
-        every, in_order, further = names()
+        every, in_order, further = parameters()
         if not kwargs.keys() <= every.keys():
             raise CallError(_unknown_argument(function, kwargs.keys() - every.keys(), every))
         if (not further and len(args) > len(in_order)) or (kwargs and _given_twice(args, kwargs, in_order)):
@@ -131,6 +130,48 @@ def named_arguments(called: T) -> T:
         setattr(called, "__init__", named_call)  # noqa: B010  as `checked_fields`
         return called
     return cast("T", named_call)
+
+
+def converted(value: object) -> Sequence[object] | None:
+    """Return the values of Weir that an object of another package is; None if no plug-in converts it.
+
+    Raises BadValue for an object that cannot be converted.
+    """
+    if isinstance(value, _PLAIN):
+        return None
+    kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__]
+    names = (f"{package}.{name}" for package, name in kinds if package not in ("builtins", "weir"))
+    known = next((name for name in names if name in CONVERSIONS), None)
+    return None if known is None else CONVERSIONS.get(known)(value)
+
+
+def converted_one(value: object) -> object:
+    """Return the one value of Weir that an object of another package is, and other objects as they are.
+
+    Raises BadValue for an object that is several values, or cannot be converted.
+    """
+    several = converted(value)
+    if several is None:
+        return value
+    if len(several) != 1:
+        names = ", ".join(str(getattr(one, "name", one)) for one in several)
+        raise BadValue(f"an object {shown_value(value)} is {len(several)} values ({names}); expected one")
+    return several[0]
+
+
+def with_converted(values: object) -> object:
+    """Return a list or dict in which objects of other packages are values of Weir, or the list of values that such an
+    object is; the same value if there is none."""
+    if isinstance(values, Mapping):
+        named = {name: converted_one(one) for name, one in values.items()}
+        return values if all(named[name] is one for name, one in values.items()) else named
+    if not isinstance(values, (list, tuple)):
+        several = converted(values)
+        return values if several is None else several
+    found = [converted(one) for one in values]
+    if all(one is None for one in found):
+        return values
+    return [part for one, of in zip(values, found, strict=True) for part in ((one,) if of is None else of)]
 
 
 def checked_fields(settings: type[T]) -> type[T]:
@@ -236,17 +277,17 @@ class _Parameter:
                 )
         if (found := names & _FROM_DICTS) and _is_table(value):
             return cast("Any", _class(found.pop(), module)).of(value)
+        if (new := with_converted(value)) is not value:
+            if not self.fits(new):
+                new = converted_one(value)
+            if self.fits(new):
+                return self.taken(new)
         kind = next((words for words in self.types if words[1] and _is_kind(value, words[0])), None)
         if kind is not None:  # a list or a dict whose elements are wrong
             wrong = next(v for v in _elements(value) if not _accepts_element(v, kind, module))
             held = shown_value(wrong).replace("of type", "a value of type", 1)
             raise BadValue(f"{self.name} holds {held}; expected {_described((kind,), module)}")
-        how = next((how for kind in type(value).__mro__ if (how := _CONVERTED.get(_qualified(kind)))), "")
-        raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}{how}")
-
-
-def _qualified(kind: type) -> tuple[str, str]:
-    return kind.__module__.partition(".")[0], kind.__name__
+        raise BadValue(f"{self.name} is {shown_value(value)}; expected {_described(self.types, module)}")
 
 
 def _is_table(value: object) -> bool:

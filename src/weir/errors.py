@@ -1,9 +1,8 @@
 """Errors and warnings of Weir.
 
-WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking,
-DownloadError, ServiceError, PluginError, StoreError, UnusableText, MissingExtra.
-
-Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
+- WeirError: FormatError, UnknownName, UnknownAttribute, NotIndexed, CallError, BadValue, BadRanking,
+  DownloadError, ServiceError, PluginError, StoreError, UnusableText, MissingExtra.
+- Warnings: RankingWarning, LossWarning, DownloadWarning, StoreWarning, NameNote.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ _INSIDE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return the text with characters escaped that move the cursor, colour or reorder a terminal.
+    r"""Return the text with unprintable characters escaped, such as control characters and direction marks.
 
-    Escapes are JSON's, such as \u202e for a direction mark (\x1b below \x7f), so that escaped JSON has the
-    same meaning.
+    Escapes are JSON's (\u202e), below \x7f Python's (\x1b, \n). Spaces of every width stay.
     """
     if text.isprintable():
         return text
@@ -47,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def printable_text(text: str) -> str:
-    """Return text of several lines escaped as by `printable`, except line ends and tabs."""
+    """Return a text of several lines escaped as by `printable`, except line ends and tabs."""
     return "".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text))
 
 
@@ -59,15 +57,15 @@ def _code(character: str) -> str:
 
 
 NEAR = 0.6
-"""The least similarity of a suggestion: twice the letters in common, of all letters of both (difflib's ratio)."""
+"""Least similarity of a suggested name, as difflib's ratio: 2 x letters in common / letters of both names."""
 _PART = 3  # letters of a name that is suggested for its part
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` known names that a mistyped one may mean, nearest first; case does not matter.
+    """Return up to `count` known names that a mistyped name may mean, nearest first; case does not matter.
 
-    A name is near with a similarity of at least NEAR or the same letters in another order; also with one
-    letter replaced in a short name (k2 for k1), and if it is part of the known name.
+    Near names have a similarity of at least NEAR, the same letters in another order, one letter replaced (k1,
+    k2), or contain the mistyped name.
     """
     text, folded = name.lower(), dict[str, list[str]]()
     for one in sorted(known, key=lambda one: one[:1] != name[:1]):
@@ -117,7 +115,7 @@ def _cell(file: str) -> str:
 
 
 class FormatError(WeirError):
-    """A file has invalid content. The message names file, line, the content and what was expected."""
+    """A file has invalid content. The message names file, line, the content found and the content expected."""
 
     def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
         self.expected, self.line = expected, line
@@ -137,10 +135,11 @@ class UnknownName(WeirError):
         all_known: bool = False,
         listed_by: str = "",
     ) -> None:
-        """Build the message from the known names of that kind.
+        """Build the message: the nearest known names, else the list of known names.
 
         here: a better suggestion than the nearest name.
-        listed_by: the command that lists them, for more than fit in a message.
+        all_known: list the known names beside the suggestion too.
+        listed_by: the command that lists the names where a message holds too few.
         """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         near = nearest_names(name, names) if here is None else [here]
@@ -175,15 +174,15 @@ class BadValue(WeirError):
 
 
 class UnusableText(BadValue):
-    """A model makes no usable numbers of a text; `of` names the text where its identifier is known."""
+    """A model computes no usable numbers from a text; `of` returns the error with the text's identifier."""
 
     def __init__(self, what: str, number: int, fault: str, words: str = "") -> None:
-        """number: of the text among those given, from 0; words: its beginning, to be shown."""
+        """Build the message from the text's beginning `words`, else from its number, from 0."""
         super().__init__(f"{what} of {repr(words) if words else f'text {number + 1}'} {fault}")
         self.what, self.number, self.fault = what, number, fault
 
     def of(self, name: str) -> BadValue:
-        """Return the error about the text with this identifier."""
+        """Return a BadValue that names the text by its identifier."""
         return BadValue(f"{self.what} of '{name}' {self.fault}")
 
 
@@ -199,7 +198,7 @@ class RankingWarning(UserWarning):
 
 
 def give_warning(warning: Warning | str) -> None:
-    """Give a warning, a text as UserWarning, that points at the line that called Weir."""
+    """Issue a warning, located at the line that called Weir; a plain text becomes a UserWarning."""
     level, outermost = 0, 1
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -214,7 +213,7 @@ _held: ContextVar[dict[str, None] | None] = ContextVar("held", default=None)
 
 
 def warn_of_ranking(said: str) -> None:
-    """Give a RankingWarning, within `held_warnings` at its end."""
+    """Issue a RankingWarning; within `held_warnings`, delay it until that block ends."""
     if (held := _held.get()) is None:
         give_warning(RankingWarning(said))
     else:
@@ -223,8 +222,8 @@ def warn_of_ranking(said: str) -> None:
 
 @contextmanager
 def held_warnings() -> Iterator[None]:
-    """Give the warnings of `warn_of_ranking` in a block at its end, each text once; none if it raises, as the error
-    tells their cause."""
+    """Delay the warnings of `warn_of_ranking` until the block ends, then issue each text once; drop them if
+    it raises."""
     # By context: warnings.catch_warnings changes the filters of all threads.
     token = _held.set(held := dict[str, None]())
     try:
@@ -243,15 +242,14 @@ class LossWarning(UserWarning):
 
 
 class DownloadWarning(UserWarning):
-    """A collection came from another source than the first, or a source is tried again. The message has the
-    reason."""
+    """A collection came from another source than the first, or a source is tried again; the message has the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class StoreWarning(UserWarning):
-    """Stored data was found damaged before use and is made again."""
+    """Stored data was damaged and is rebuilt."""
 
 
 UNKNOWN_SERVER = "the name of the server is not known here"
@@ -259,7 +257,7 @@ UNKNOWN_SERVER = "the name of the server is not known here"
 
 
 class DownloadError(WeirError):
-    """A file could not be fetched, or is not the published one."""
+    """A file could not be downloaded, or differs from the published file."""
 
 
 class ServiceError(WeirError):
@@ -275,10 +273,7 @@ class StoreError(WeirError):
 
 
 class MissingExtra(WeirError):
-    """An optional part of Weir is not installed. The message names the command that installs it.
-
-    Any function that needs an optional package may raise it.
-    """
+    """An optional package is not installed; the message names the command that installs it."""
 
     def __init__(self, module: str, extra: str = "", package: str = "") -> None:
         how = install_command(extra) if extra else f"pip install {package or module}"
@@ -286,8 +281,8 @@ class MissingExtra(WeirError):
 
 
 def install_command(extra: str) -> str:
-    """Return the pip command that installs an extra, from the folder or wheel that Weir was installed
-    from, if any."""
+    """Return the pip command that installs an extra: from the local folder or wheel that Weir came from, else
+    from the package index."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import urlsplit
@@ -306,20 +301,18 @@ def install_command(extra: str) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Return True if an error is a lack of memory, space, open files or permission, not a fault of the
-    file."""
+    """Return True if an error is a lack of memory, disk space, open files or permission, or an interrupted
+    call: not a fault of the file."""
     scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
     scarce |= {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
 def require(module: str, extra: str = "", package: str = "") -> ModuleType:
-    """Import and return an optional module.
+    """Import and return an optional module; raise MissingExtra, with the install command, if it is absent.
 
-    extra: Weir's extra that contains it.
-    package: the distribution to install, if it is in no extra.
-
-    Raises MissingExtra, which names the command that installs it.
+    extra: the extra of Weir that contains the module.
+    package: the distribution to install if no extra contains it.
     """
     try:
         return importlib.import_module(module)

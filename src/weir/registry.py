@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SESSION = "session"
-"""Entry of a description that is valid in one process: its results are never read by another."""
+"""Key of a description that marks results as valid in this process only; no other process reads them."""
 NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
-    """Named values, such as measures or systems. For an unknown name the error suggests the nearest.
+    """A mapping from names to values, such as measures or systems, with imports on look-up.
 
     lazy: a package that imports, and so registers, its names on look-up.
-    more: a function that registers further names, called if a name is not found elsewhere.
+    more: a function that registers further names, called when a name is not found elsewhere.
     group: group of entry points of other distributions, by default `weir.<kind>s`.
-    prepared: changes each value before it is registered.
+    prepared: a function applied to each value before it is registered.
     """
 
     def __init__(
@@ -56,19 +56,21 @@ class Registry(Generic[T]):
         self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T, again: bool = False) -> T:
-        """Register a value under a name, and return it as stored; raises BadValue for an existing name,
-        unless `again`."""
+        """Register a value under a name, and return it as `prepared` changed it.
+
+        Raises BadValue for a registered name, unless `again`, which replaces its value.
+        """
         if name in self._known and not again:
             raise BadValue(f"a {self.kind} named '{name}' is registered already")
         self._known[name] = self._prepared(value)
         return self._known[name]
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers a value under a name."""
+        """Return a decorator that registers its function or class under a name."""
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """Return the value of a name, imported if needed.
+        """Return the value registered under a name, after importing its module or plug-in if needed.
 
         Raises UnknownName with the nearest names, BadValue if the name is no text, PluginError for a plug-in
         that cannot be loaded.
@@ -90,7 +92,7 @@ class Registry(Generic[T]):
             raise UnknownName(self.kind, name, self._names()) from None
 
     def names(self) -> list[str]:
-        """Return all names, sorted."""
+        """Return all names, sorted, with names of plug-ins that are not loaded yet."""
         if self._more is not None:
             self._more()
         return sorted(self._names())
@@ -134,20 +136,20 @@ class Identity:
 
     name: str
     version: str | None = None
-    """Declared by its owner; None means that `session` identifies it, in this process alone."""
+    """Declared by the owner of the object; None means that `session` identifies it, in this process only."""
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
     given: object = field(default=None, compare=False, repr=False)
     """The object."""
     named: bool = field(default=True, compare=False, repr=False)
-    """False if the name is that of the object's function, checkpoint or class."""
+    """False if the name was derived from the object's function, checkpoint or class."""
 
     def describe(self) -> dict[str, object]:
-        """Return {"name": name, "version": version}, with an id of this process if there is no version."""
+        """Return {"name": name, "version": version}; without a version also {SESSION: id of this process}."""
         entries: dict[str, object] = {"name": self.name, "version": self.version}
         return entries if self.version is not None else entries | {SESSION: self.session}
 
     def same_object(self, other: Identity) -> bool:
-        """Return True if both identify the same object, or the same declared version."""
+        """Return True if both declare the same version, or, without versions, hold the same object."""
         if self.version is not None or other.version is not None:
             return self.version == other.version
         methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
@@ -155,14 +157,14 @@ class Identity:
 
     @staticmethod
     def of(given: object, name: str | None = None, version: str | None = None, adapter: str = "") -> Identity:
-        """Return an object's identity.
+        """Return the identity of a function, model or other object.
 
-        name: by default the name of the function, of the checkpoint of a model of transformers or
-            sentence-transformers, or of the object's class.
-        version: identifies it for stored results.
+        name: by default that of the function, the checkpoint of a transformers or sentence-transformers
+            model, or the class.
+        version: identifies the object for stored results.
         adapter: the function of `weir` that takes a name, for messages.
 
-        Raises BadValue for a lambda without a name, a name that cannot be printed or is too long, and a
+        Raises BadValue for a lambda or partial without a name, a name that is unprintable or too long, and a
         version that is no text.
         """
         own_name = _own_name(given, adapter) if name is None else name
@@ -176,15 +178,15 @@ class Identity:
 
 @runtime_checkable
 class Identified(Protocol):
-    """A value with an Identity; `adapter` is the Python function that gives it a name."""
+    """A value with an Identity; `adapter` is the Python function by which users name it."""
 
     identity: Identity
     adapter: ClassVar[str]
 
 
 def declared_version(version: str | None) -> dict[str, object]:
-    """Return {"version": version}, or without a version an id of this process, so that nothing stored is
-    reused.
+    """Return {"version": version}, or {"version": None, SESSION: id of this process}, so that no stored
+    result is reused.
 
     Raises BadValue for a version that is no text.
     """
@@ -199,13 +201,16 @@ def _process_session() -> str:
 
 
 def checkpoint_of(given: object) -> str:
-    """Return the hub's name, or the end of the path, of the checkpoint in a model object; "" for other objects."""
+    """Return the name on the hub, or the last two parts of the path, of a model object's checkpoint; "" for
+    other objects."""
     checkpoint = getattr(getattr(given, "transformers_model", given), "name_or_path", None)
-    return (
-        "/".join(PurePath(checkpoint).parts[-2:])
-        if isinstance(checkpoint, str) and checkpoint.strip()
-        else ""
-    )
+    if not isinstance(checkpoint, str) or not checkpoint.strip():
+        return ""
+    parts = PurePath(checkpoint).parts
+    for folder, below in pairwise(parts):  # of the hub's cache: models--ORGANISATION--NAME/snapshots/HASH
+        if folder.startswith("models--") and below == "snapshots":
+            return folder.removeprefix("models--").replace("--", "/", 1)
+    return "/".join(parts[-2:])
 
 
 def _own_name(given: object, adapter: str) -> str:
@@ -219,13 +224,12 @@ def _own_name(given: object, adapter: str) -> str:
 
 
 def session_only(description: object) -> bool:
-    """Return True if a nested description has the entry SESSION: its results are valid in this process
-    only."""
+    """Return True if a nested description contains the key SESSION: its results are valid in this process only."""
     return next(sessions(description), None) is not None
 
 
 def sessions(description: object) -> Iterator[object]:
-    """Yield the values of the entries SESSION in a nested description, depth first."""
+    """Yield the values of the key SESSION in a nested description of mappings and sequences, depth first."""
     if isinstance(description, Mapping):
         if SESSION in description:
             yield description[SESSION]
@@ -236,21 +240,22 @@ def sessions(description: object) -> Iterator[object]:
 
 
 def changed_settings(config: DataclassInstance, leave_out: tuple[str, ...] = ()) -> dict[str, object]:
-    """Return {field: value} of a dataclass's fields that differ from their defaults, in order of
+    """Return {field: value} of the dataclass fields that differ from their defaults or have none, in order of
     declaration."""
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config) if f.name not in leave_out}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """Raise BadValue unless a setting is a whole number from `least` to `most`."""
+    """Raise BadValue unless a setting is an int from `least` to `most` (None: unbounded); bools are refused."""
     if type(value) is not int or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise BadValue(f"{name} is {value!r}; expected a whole number from {least}{end}")
 
 
 def printed(value: object) -> str:
-    """Return a setting as text for a system's name: on one line, with texts in double quotes."""
+    """Return a setting as one line of text for a system's name: texts in double quotes, lists in [...],
+    mappings in {...}."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
@@ -263,9 +268,9 @@ def printed(value: object) -> str:
 
 @cache
 def described(named: Callable[..., object]) -> str:
-    """Return the docstring of a function or class, followed by a line "name: ..." for each documented field.
+    """Return the docstring of a function or class, and for a class a line "name: ..." for each documented field.
 
-    If the source of a class cannot be read, as for one typed at a prompt, there are no such lines.
+    The lines are missing if the source of the class cannot be read, as for a class typed at a prompt.
     """
     above = inspect.getdoc(named) or ""
     lines = [f"{name}: {text}" for name, text in _field_docstrings(named)] if isinstance(named, type) else []

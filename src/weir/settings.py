@@ -18,7 +18,7 @@ KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that hold for the whole process, from environment variables and options."""
+    """Settings of the whole process, from environment variables."""
 
     home: Path
     """Folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir)."""
@@ -35,16 +35,18 @@ class Settings:
     llm: str | None = None
     """Default language model (WEIR_LLM)."""
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1 or several with commas, among which documents are divided (WEIR_DEVICE). auto takes
-    a GPU if there is one.
-    """
+    """auto, cpu, cuda, cuda:1, or several with commas, among which documents are divided (WEIR_DEVICE). auto
+    takes a GPU if there is one."""
     lease: float = 60.0
-    """Seconds without renewal after which other machines take over a process's work (WEIR_LEASE)."""
+    """Seconds without renewal after which another machine may take over a stage from this process (WEIR_LEASE)."""
 
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this process, read once. Raises BadValue for an invalid WEIR_THREADS or WEIR_LEASE."""
+    """Return the settings of this process; the environment is read at the first call only.
+
+    Raises BadValue for an invalid WEIR_THREADS or WEIR_LEASE.
+    """
     home = os.environ.get("WEIR_HOME")
     threads, lease = _whole_number("WEIR_THREADS"), _whole_number("WEIR_LEASE")
     return Settings(
@@ -69,7 +71,7 @@ def _whole_number(variable: str) -> int | None:
 
 @contextmanager
 def in_environment(variable: str, value: str) -> Iterator[None]:
-    """Within the block, set an environment variable for this process and its children."""
+    """Set an environment variable within the block, for this process and its children, and restore it at the end."""
     before = os.environ.get(variable)
     os.environ[variable] = value
     settings.cache_clear()
@@ -84,10 +86,8 @@ def in_environment(variable: str, value: str) -> Iterator[None]:
 
 
 def secret(variable: str) -> str | None:
-    """Return the key in an environment variable, read anew at each call; None if unset or blank.
-
-    Only for sending, never for storing.
-    """
+    """Return the API key in an environment variable, without surrounding blanks; None if unset or blank.
+    Never store it."""
     return os.environ.get(variable, "").strip() or None
 
 
@@ -98,8 +98,8 @@ SECRET_CHARACTERS = 8
 
 
 def secret_values() -> list[str]:
-    """Return the values of environment variables with names such as *_KEY or *_TOKEN, longest first, for
-    masking."""
+    """Return the values to mask in messages: of environment variables named like *_KEY or *_TOKEN, at least
+    SECRET_CHARACTERS long, longest first."""
     values = {v.strip() for name, v in os.environ.items() if SECRETS.search(name.upper())}
     return sorted((value for value in values if len(value) >= SECRET_CHARACTERS), key=len, reverse=True)
 
@@ -131,15 +131,16 @@ DESCRIPTION_BYTES, DESCRIPTION_SECONDS = 64 << 20, 300.0
 
 
 def unpacked_times() -> int:
-    """Return how many times its packed size a file may unpack to: WEIR_MAX_UNPACKED, else UNPACKED_TIMES.
+    """Return the largest permitted ratio of unpacked to packed size: WEIR_MAX_UNPACKED, else UNPACKED_TIMES.
 
-    Raises BadValue unless it is a whole number from 1.
+    Raises BadValue unless the variable is a whole number from 1.
     """
     return _whole_number("WEIR_MAX_UNPACKED") or UNPACKED_TIMES
 
 
 def hub_cache() -> Path:
-    """Return the cache folder of the Hugging Face hub's library: HF_HUB_CACHE, or below HF_HOME."""
+    """Return the cache folder of the Hugging Face hub: HF_HUB_CACHE, else "hub" below HF_HOME or
+    ~/.cache/huggingface."""
     folder = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if folder:
         return Path(folder).expanduser()
@@ -148,7 +149,7 @@ def hub_cache() -> Path:
 
 
 def hub_endpoint() -> str:
-    """Return the address of the Hugging Face hub, or of the mirror HF_ENDPOINT."""
+    """Return the address of the Hugging Face hub, or of its mirror in HF_ENDPOINT, without a final slash."""
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
@@ -182,15 +183,14 @@ CGROUP_LIMITS = {2: ("", "memory.max"), 1: ("memory", "memory.limit_in_bytes")}
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes of memory that a process may use, and the source of that limit."""
+    """The bytes of memory that a process may use, and the source of that limit, such as "WEIR_MAX_RAM"."""
 
     bytes: int
     source: str
 
 
 def memory_budget() -> MemoryBudget:
-    """Return the memory limit: WEIR_MAX_RAM, else half of the smallest of machine memory, cgroup limit and
-    `ulimit -v`.
+    """Return the memory limit of this process: WEIR_MAX_RAM, else `half_of_memory`.
 
     Raises BadValue for an invalid WEIR_MAX_RAM.
     """
@@ -201,9 +201,9 @@ def memory_budget() -> MemoryBudget:
 
 
 def size_of(text: str) -> int:
-    """Return the bytes of a size such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
+    """Return the number of bytes in a size such as 4G, 512M or 1500000; K, M, G and T are powers of 1,024.
 
-    Raises BadValue for an invalid size and for less than a megabyte.
+    Raises BadValue for an invalid size and for less than 1 MiB.
     """
     match = SIZE.fullmatch(text.strip())
     size = 0
@@ -215,7 +215,8 @@ def size_of(text: str) -> int:
 
 
 def require_memory(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if about `count` bytes exceed the memory limit; less than a megabyte always passes.
+    """Raise BadValue if the work `what` needs about `count` bytes, above the memory limit; less than 1 MiB
+    always passes.
 
     remedy: a clause on how to need less.
     """
@@ -230,7 +231,8 @@ def require_memory(count: int, what: str, remedy: str = "") -> None:
 
 
 def require_addresses(count: int, what: str, remedy: str = "") -> None:
-    """Raise BadValue if `ulimit -v` leaves fewer than `count` bytes of address space.
+    """Raise BadValue if the work `what` needs `count` bytes, and `ulimit -v` leaves fewer; pass where no
+    limit can be read.
 
     remedy: a clause on how to need less.
     """
@@ -249,7 +251,7 @@ def require_addresses(count: int, what: str, remedy: str = "") -> None:
 
 
 def half_of_memory(root: Path) -> MemoryBudget:
-    """Return half of the smallest of machine memory, cgroup limit and `ulimit -v`.
+    """Return half of the least of machine memory, cgroup limits and `ulimit -v`.
 
     root: parent folder of /proc and /sys.
     """

@@ -38,17 +38,30 @@ pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.xdist_group("ra
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
 
 
+def machines_of(nodes: int, head) -> Cluster:
+    """Start a cluster on this machine; on a loaded one Ray's own half minute for a node is not always enough."""
+    for attempt in range(5):
+        machines = None
+        try:
+            machines = Cluster(initialize_head=True, head_node_args=head)
+            for _ in range(nodes - 1):
+                machines.add_node(**NODE)
+            machines.wait_for_nodes()
+        except Exception:  # of this very class where a node is late
+            if machines is not None:
+                machines.shutdown()
+            if attempt == 4:
+                raise
+        else:
+            return machines
+    raise AssertionError
+
+
 @contextmanager
 def cluster(nodes: int, monkeypatch, head=NODE):
     """A cluster of nodes on this machine, to which RAY_ADDRESS leads."""
+    machines = machines_of(nodes, head)
     try:
-        machines = Cluster(initialize_head=True, head_node_args=head)
-    except RuntimeError:  # a first node is not always up in Ray's own time on a loaded machine
-        machines = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        for _ in range(nodes - 1):
-            machines.add_node(**NODE)
-        machines.wait_for_nodes()
         monkeypatch.setenv("RAY_ADDRESS", machines.address)
         yield machines
     finally:

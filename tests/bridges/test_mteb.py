@@ -189,18 +189,38 @@ def test_a_task_is_a_collection_that_scores_here_as_there(task, brook, own):
     ]
 
 
-def test_what_is_no_collection_says_how_a_task_becomes_one(task):
-    for call in (lambda: weir.benchmark(task, "bm25"), lambda: weir.load(task)):
+def test_a_task_is_a_collection_wherever_one_is_given(task):
+    [collection] = collections_from_mteb(task)
+    expected = weir.benchmark(collection, "bm25", "nDCG@10").rows[0].mean
+    assert weir.load(task).name == weir.load(collection).name == "BrookFacts"
+    for given in (task, [task], {"BrookFacts": task}, [collection]):
+        [row] = weir.benchmark(given, "bm25", "nDCG@10").rows
+        assert (row.dataset, row.mean) == ("BrookFacts", expected)
+    ranking = {query: list(judged) for query, judged in collection.qrels.to_dict().items()}
+    scored = [weir.evaluate(one, ranking, "nDCG@10").to_dict() for one in (task, collection)]
+    assert scored[0] == scored[1]
+    split = task.dataset["default"]["test"]
+    task.dataset = {"default": {"test": split, "dev": split}}
+    assert {row.dataset for row in weir.benchmark(task, "bm25", "nDCG@10").rows} == {
+        "BrookFacts-test",
+        "BrookFacts-dev",
+    }
+    for call in (lambda: weir.load(task), lambda: weir.evaluate(task, ranking)):
         with pytest.raises(
-            weir.WeirError, match=r"bridges\.collections_from_mteb\(task\) converts a task of MTEB"
+            weir.WeirError, match=r"is 2 values \(BrookFacts-test, BrookFacts-dev\); expected one"
         ):
             call()
+
+
+def test_a_task_that_is_no_collection_of_weirs_is_refused(task):
     task.skip_first_result = True
     for other in (task, BrookFacts, "BrookFacts"):
         with pytest.raises(
             weir.WeirError, match=r"leaves out the first document|expected a retrieval task of MTEB"
         ):
             collections_from_mteb(other)
+    with pytest.raises(weir.WeirError, match="leaves out the first document"):
+        weir.load(task)
 
 
 def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused():

@@ -38,6 +38,7 @@ def run(checkout):
     env = {name: value for name, value in os.environ.items() if name not in left_out and "WEIR" not in name}
     env["WEIR_HOME"] = str(checkout.parent / "home")
     env["WEIR_SHARED"] = str(SOURCE)
+    env["PIP_NO_COMPILE"] = "1"  # modules that are imported are compiled then
 
     def shell(line: str, network: bool = False, path: str = "bin") -> subprocess.CompletedProcess[str]:
         own = {"PATH": os.pathsep.join([str(checkout.parent / path), env["PATH"]])}

@@ -18,7 +18,7 @@ import weir.labels
 import weir.measures
 import weir.stats
 import weir.systems
-from weir.argument_types import checked
+from weir.argument_types import CONVERSIONS, checked
 from weir.core.frames import rebuilt
 from weir.errors import BadValue, WeirError
 
@@ -335,3 +335,28 @@ def test_a_list_that_was_accepted_once_lets_no_other_elements_in():
 def test_a_path_of_any_type_names_a_file(tmp_path):
     weir.Run.of(RUN).save(tmp_path / "run.trec")
     assert len(weir.Run.load(Path(tmp_path / "run.trec"))) == len(weir.Run.load(str(tmp_path / "run.trec")))
+
+
+class Task:
+    """An object of another package, whose plug-in makes collections of it."""
+
+    parts = 1
+
+
+Task.__module__ = "someones.tasks"
+
+
+def test_an_object_of_a_package_with_a_conversion_is_what_it_becomes(monkeypatch):
+    one = weir.load("brook-facts")
+    monkeypatch.setitem(CONVERSIONS._known, "someones.Task", lambda task: [one] * task.parts)
+    assert weir.load(Task()) is one
+    for given in (Task(), [Task()], ["brook-facts", Task()], {"brook-facts": Task()}):
+        assert {row.dataset for row in weir.benchmark(given, "bm25", "nDCG@10").rows} == {"brook-facts"}
+    run = {query: list(judged) for query, judged in one.qrels.to_dict().items()}
+    assert weir.evaluate(Task(), run, "nDCG@10").to_dict() == weir.evaluate(one, run, "nDCG@10").to_dict()
+    with pytest.raises(BadValue, match="measures"):
+        weir.benchmark(one, "bm25", Task())
+    monkeypatch.setattr(Task, "parts", 2)
+    for call in (lambda: weir.load(Task()), lambda: weir.evaluate(Task(), run)):
+        with pytest.raises(BadValue, match=r"is 2 values \(brook-facts, brook-facts\); expected one"):
+            call()

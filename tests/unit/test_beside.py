@@ -46,11 +46,23 @@ def test_a_score_of_other_data_is_marked_in_its_row(folder, monkeypatch):
     """The counts of these two documents are not SciFact's; of the published ones they would be."""
     for differs in (True, False):
         if not differs:
-            monkeypatch.setattr("weir.experiment.beside.not_as_published", lambda cell: "")
+            monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell: "")
         found = weir.results_beside(folder, "BEIR paper", "nDCG@10", ["scifact:test"])
         [table] = found.tables()
         marked = {row[0].text for row in table.rows if row[1].more == "other data"}
         assert marked == {one.system for one in found if one.other_data} == ({"bm25"} if differs else set())
+
+
+def test_other_data_are_told_beside_results_of_mteb_as_reproduce_tells_them(folder, tmp_path_factory):
+    file = tmp_path_factory.mktemp("mres") / "SciFact.json"
+    file.write_text(json.dumps({"scores": {"test": [{"hf_subset": "default", "ndcg_at_10": 0.64508}]}}))
+    found = weir.results_beside(folder, file, "nDCG@10", ["scifact:test"])
+    told = {
+        one.because
+        for one in weir.reproduce(folder, datasets=["scifact:test"])
+        if one.outcome == "other data"
+    }
+    assert {one.other_data for one in found if not one.source} == told != set()
 
 
 def test_what_would_run_a_published_model_is_named(folder):

@@ -493,11 +493,6 @@ def test_the_example_of_every_command_is_one_that_it_takes(name):
             "Got unexpected extra argument (page.html); such as weir report r/ -o page.html",
         ),
         (
-            ["report", "r/", "-o", "rep.html", "--published", "BEIR paper", "--tables", "tb/"],
-            "--published prints a table and makes no page; leave out -o, --figures and --markdown, or write the table "
-            "with --tables FOLDER: weir report r --published 'BEIR paper' --tables tb",
-        ),
-        (
             ["doctor", "measures"],
             "kinds of kernels are named for --compile: weir doctor --compile KERNELS",
         ),

@@ -44,7 +44,14 @@ def test_an_encoder_is_the_dense_system_of_it(settings):
 
 @pytest.mark.parametrize(
     ("checkpoint", "name"),
-    [("org/tiny", "org/tiny"), ("/home/me/tiny/model", "tiny/model"), ("", "M"), (None, "M")],
+    [
+        ("org/tiny", "org/tiny"),
+        ("/home/me/tiny/model", "tiny/model"),
+        ("/hub/models--org--tiny--x/snapshots/5f1b8cd7", "org/tiny--x"),
+        ("/hub/models--tiny/snapshots/5f1b8cd7/", "tiny"),
+        ("", "M"),
+        (None, "M"),
+    ],
 )
 def test_an_encoder_without_a_name_has_that_of_its_checkpoint(checkpoint, name):
     model = M()

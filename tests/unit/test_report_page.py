@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 import shutil
@@ -37,7 +38,11 @@ pytestmark = pytest.mark.xdist_group("browser")
 @pytest.fixture(scope="module")
 def address(results, tmp_path_factory) -> str:  # noqa: F811 - the fixture
     path = tmp_path_factory.mktemp("page") / "report.html"
-    weir.report(results).save(path)
+    theirs = path.parent / "someone__a-model-with-a-long-name" / "brook-facts.json"
+    theirs.parent.mkdir()
+    scores = {"hf_subset": "default", "ndcg_at_10": 0.64508, "recall_at_100": 0.9}
+    theirs.write_text(json.dumps({"scores": {"test": [scores]}}))
+    weir.report(results, published=theirs).save(path)
     return path.as_uri()
 
 

@@ -40,9 +40,9 @@ FEWEST_DOCUMENTS = 1_000
 FIRST_RANKS = 10
 FEWEST_QUERIES = 50
 HUB_SHARE = 0.1
-"""A hub is among the first 10 of this share of the queries, or of TIMES_CHANCE times as many as by chance, if more."""
+"""Least share of the queries for which a hub is in the top 10; more in a small collection (TIMES_CHANCE)."""
 TIMES_CHANCE = 3
-"""See HUB_SHARE."""
+"""A hub is in the top 10 for at least this many times as many queries as by chance."""
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
@@ -63,7 +63,8 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
 def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
     """Return the share of the query's distinct terms that each judged document contains, float64[judgments].
 
-    Terms as by Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no term.
+    Terms are those of Lucene's EnglishAnalyzer. NaN if the query or document is missing, or the query has no
+    term.
     """
     corpus, queries = subject.need_corpus(), subject.need_queries()
     table = TermTable(analyzers.get(ANALYZER))
@@ -127,8 +128,7 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
 
 @check("hub documents", needs=["runs"])
 def hub_documents(subject: Subject) -> Iterator[Finding]:
-    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of
-    these.
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
 
     In a small collection, a document counts if it is there for three times as many queries as by chance.
     Source: Radovanovic, Nanopoulos and Ivanovic 2010.
@@ -190,8 +190,7 @@ SEED = 5
 
 
 def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
-    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's
-    columns last.
+    """Yield groupings of the judged queries by length, question word, topic and so on, the collection's columns last.
 
     Groupings with fewer than two groups, or mostly groups of one query, are left out. Raises BadValue without
     queries.
@@ -263,8 +262,8 @@ def _thirds(values: Float64 | Int64, unit: str) -> list[str]:
 def topics(subject: Subject) -> QueryGroups:
     """Return clusters of the judged queries by topic, labelled with their heaviest words.
 
-    Spherical k-means of an encoder's vectors, else of tf-idf; words of only one query are ignored. No
-    clusters if no word is shared.
+    Clusters are by spherical k-means of an encoder's vectors, else of tf-idf weights of the words that
+    queries share. No groups for too few queries, or if no word is shared.
     """
     queries = subject.judged_queries
     table = TermTable(analyzers.get(ANALYZER))
@@ -335,7 +334,7 @@ class Slice:
     label: str
     queries: int
     inside: float
-    """Mean of second minus first on the group; `outside`: on the other queries."""
+    """Mean of second minus first on the group; `outside` on the other queries."""
     outside: float
     p: float
     """The larger p-value of Welch's and Student's test of equal means, adjusted for all slices."""
@@ -344,7 +343,7 @@ class Slice:
 
 
 def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
-    """Return the two-sided p-value of Student's (pooled) or Welch's t-test that two samples have equal means.
+    """Return the two-sided p-value of Student's (`pooled`) or Welch's t-test that two samples have equal means.
 
     Two constant samples give 1 if equal, else 0. Samples need two values each.
     """
@@ -365,14 +364,12 @@ def equal_means_p(a: Float64, b: Float64, pooled: bool) -> float:
 
 
 def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroups]) -> list[Slice]:
-    """Return the difference of two systems inside and outside each group of queries, smallest adjusted
-    p-value first.
+    """Return the difference of two systems inside and outside each group of queries, smallest adjusted p-value first.
 
-    differences: float64[queries], NaN if a system's value is undefined.
+    differences: float64[queries], NaN if undefined.
     groupings: groups of the queries, by several features.
-
-    Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, as is the larger of two
-    complements; [] if none remains. p-values are adjusted for all groups (Benjamini and Hochberg).
+    Groups with fewer than FEWEST_SLICE_QUERIES inside or outside are left out, and the larger of two
+    complements. p-values are adjusted for all groups (Benjamini and Hochberg).
     """
     defined = ~np.isnan(differences)
     samples: list[tuple[QueryGroups, str, Float64, Float64]] = []

@@ -39,12 +39,12 @@ class Finding:
     examples: tuple[str, ...] = ()
     """A few ids or texts."""
     check: str = ""
-    """Set by `audited`, like `subject` and `source`."""
+    """Name of the check; set by `audited`, as `subject` and `source`."""
     subject: str = ""
     source: str = ""
     """Publication of the check, or ""."""
     system: str = ""
-    """"" if it is not about one system."""
+    """System that it is about; "" if about none or several."""
 
 
 CheckFunction = TypeVar("CheckFunction", bound=Callable[..., Iterable[Finding]])
@@ -52,7 +52,7 @@ CheckFunction = TypeVar("CheckFunction", bound=Callable[..., Iterable[Finding]])
 
 @dataclass(frozen=True)
 class Check:
-    """A registered check: its function, and which parts of a subject it needs."""
+    """A registered check: its function, and the parts of a subject that it needs."""
 
     name: str
     function: Callable[[Any], Iterable[Finding]]
@@ -67,7 +67,7 @@ class Check:
 
     @property
     def source(self) -> str:
-        """Text after "Source:" in the function's docstring, "" if there is none."""
+        """Text after "Source:" in the function's docstring; "" if none."""
         text = (inspect.getdoc(self.function) or "").replace("\n", " ")
         match = re.search(r"\bSources?(?: of [^:]*)?: (.*)\.", text)
         return match[1] if match else ""
@@ -81,7 +81,7 @@ PART_WORDS = {
     "training": "training data",
     "encoder": "an encoder",
 }
-"""Parts of a subject that checks need, in words."""
+"""Nouns for the parts of a subject that checks need."""
 
 
 def check(
@@ -109,14 +109,14 @@ class Audit:
     ran: tuple[str, ...]
     """Names of the checks that ran."""
     left_out: tuple[tuple[str, str], ...]
-    """(check, parts it lacked)."""
+    """(check, parts that the subject lacks) for each check that did not run."""
 
     __repr__ = member_text
     _repr_html_ = member_html
 
     @property
     def worst(self) -> Severity | None:
-        """Severity of the worst finding, None without findings."""
+        """Severity of the worst finding; None without findings."""
         return self.findings[0].severity if self.findings else None
 
 
@@ -131,10 +131,9 @@ def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
 def audited_all(
     subjects: Sequence[Subject], only: Iterable[str] = (), progress: Watch | None = None
 ) -> list[Audit]:
-    """Return one audit per subject by the named checks, and for several subjects another that compares them.
+    """Return an audit of each subject by the named checks, and for several subjects another that compares them.
 
     progress: called before each check.
-
     Raises UnknownName for an unknown check, BadValue if no check can run.
     """
     checks = _checks(only)

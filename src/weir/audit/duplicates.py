@@ -29,10 +29,11 @@ MEASURE = "nDCG@10"
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
-    """Return (judgments, number added), where unjudged duplicates get the grade of a judged document of the
-    same text.
+    """Return (judgments with unjudged duplicates added, number added).
 
-    If judged duplicates disagree, the highest grade counts. The origin of added judgments is "duplicate".
+    A duplicate gets the grade of a judged document of the same text, the highest if they disagree, and the
+    origin "duplicate".
+    groups: groups of equal documents of the corpus.
     """
     at = corpus.ids.codes(qrels.docs.strings)
     group = np.where(at[qrels.doc] >= 0, groups.number[at[qrels.doc]], -1)
@@ -60,9 +61,9 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
 
 
 def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
-    """Return groups of rows that share their text in every column, without blank texts.
+    """Return groups of rows that have equal text in every column, without blank texts.
 
-    form: maps a text to the form that is compared, by default the text itself.
+    form: maps a text to the form to compare, by default the text itself.
     """
     groups = duplicate_groups(columns, form)
     firsts = [int(rows[0]) for rows in groups.members()]
@@ -200,7 +201,7 @@ DOCUMENT_BYTES = 300
 BANDS, ROWS_PER_BAND = 20, 6
 """A pair of Jaccard index 0.8 shares a band, and so is compared, with probability 0.998, one of 0.5 with 0.27."""
 LEADERS_COMPARED = 64
-"""Most texts of a bucket with which another is compared."""
+"""Most texts of a bucket with which another text is compared."""
 MINHASH_SEED = 1997
 """Seed of the permutations: the year of MinHash (Broder)."""
 ANALYZER = "lucene-standard"
@@ -208,13 +209,13 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 
 def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
-    """Return (groups of documents with nearly the same title and text, leaders, number of comparisons left
-    out).
+    """Return (groups of documents with nearly the same title and text, leaders, number of comparisons skipped).
 
     leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
-        least 80% (Jaccard) of their three-word sequences with the leader. Comparisons are left out only if
-        many texts are partly alike. Raises MissingExtra without the `run` extra, BadValue if memory does not
-        suffice.
+        least 80% (Jaccard) of their three-word sequences with the leader.
+
+    Comparisons are skipped only if many texts are partly alike. Raises MissingExtra without the `run` extra,
+    BadValue if memory does not suffice.
     """
     # Jaccard index of sets of SHINGLE_TERMS consecutive words, lowercased, without punctuation. Candidates
     # share a band of their MinHash signatures; each is compared exactly. Broder 1997; Indyk and Motwani 1998.

@@ -38,8 +38,8 @@ def relevant_per_query(qrels: Qrels) -> Int64:
 
 
 def ceilings(qrels: Qrels) -> dict[str, float]:
-    """Return {measure: highest possible mean score}, reached by ranking judged documents by descending
-    grade."""
+    """Return {measure: highest possible mean score} for CEILINGS, reached by ranking judged documents by
+    descending grade."""
     query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
     best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
     return score_run(qrels, best, CEILINGS).means()
@@ -351,7 +351,7 @@ def whole_pools(subject: Subject) -> Iterator[Finding]:
 CUTOFF = 10
 JUDGED, HOLE = parse_measure(f"Judged@{CUTOFF}"), parse_measure(f"Hole@{CUTOFF}")
 BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
-"""Other views of holes: nDCG of judged documents only, and the weight that RBP gives to unjudged ones."""
+"""Other views of holes: nDCG of judged documents only, and the weight that RBP gives to unjudged documents."""
 BEIR_HOLE = f"BEIR's {HOLE}"
 FULLY_JUDGED = 0.9
 """Judged share of the first 10 below which holes are reported."""
@@ -360,8 +360,7 @@ UNEQUAL = 0.05
 
 
 def judged_share(judged: Judged) -> float:
-    """Return the mean share of judged documents among the first 10, over answered queries; NaN if none is
-    answered.
+    """Return the mean share of judged documents in the top 10, over answered queries; NaN if none is answered.
 
     The measure Judged@10 counts unanswered queries as 0 instead.
     """
@@ -370,7 +369,7 @@ def judged_share(judged: Judged) -> float:
 
 
 def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
-    """Return BEIR's Hole@k: the share of documents in the first k ranks that are in no query's judgments.
+    """Return BEIR's Hole@k: the share of documents in the top k that are judged for no query at all.
 
     Queries that return fewer than k still count k. NaN without judgments.
     """

@@ -1,5 +1,4 @@
-"""Check for judged queries that systems may have been trained on, and for collections with overlapping
-words."""
+"""Check for judged queries that systems may have been trained on, and for collections with overlapping words."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from weir.systems.lexical.terms import layout, weighted_jaccard, word_counts
 
 MEASURE = parse_measure("nDCG@10")
 GRAM_WORDS = 13
-"""Consecutive words shared with a training query that make a query known (Brown et al. 2020)."""
+"""Number of consecutive words shared with a training query that make a query known (Brown et al. 2020)."""
 SERIOUS_SHARE = 0.05
 """Share of known queries from which the finding is serious."""
 MOVED = 0.005
@@ -46,7 +45,7 @@ class Leaks:
 
     @property
     def any(self) -> NDArray[np.bool_]:
-        """True for each query whose text is found in the training data, bool[queries]."""
+        """True for each query whose text is in the training data by any definition, bool[queries]."""
         by_text: NDArray[np.bool_] = self.exact | self.normalised | self.grams
         return by_text
 
@@ -145,8 +144,7 @@ BLOCK_QUERIES = 1024
 def nearest_training(queries: Queries, training: Training, encode: TextEncoder) -> tuple[Float64, Int64]:
     """Return (cosine, row) of each query's nearest training query, float64[queries] and int64[queries].
 
-    encode: function from queries to vectors.
-
+    encode: returns the vectors of queries, float32[n, d].
     Both are -1 if there are no training queries.
     """
     mine, theirs = unit_rows(encode(queries)), unit_rows(encode(training.queries))

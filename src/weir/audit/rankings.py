@@ -24,9 +24,9 @@ FIRST_RANKS = 10
 FEWEST_DOCUMENTS = 3
 """Length of a ranking below which two systems may agree by chance."""
 SAME_SHARE = 0.5
-"""Share of queries with the same first ranks, or from the same places, that is reported."""
+"""Share of queries with the same first documents, or the same permutation of another's, that is reported."""
 CANDIDATES = 100
-"""Depth of a first ranking in which another's first ranks are looked for."""
+"""Depth of a first ranking in which another's first documents are looked for."""
 FEWEST_QUERIES = 10
 OFF_TOPIC_RANKS = 3
 FEW_ANSWERED = 0.5
@@ -35,8 +35,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def ranking_hashes(run: Run) -> dict[str, int]:
-    """Return {query: hash of its first ten documents in order}, without rankings of fewer than three
-    documents."""
+    """Return {query: hash of its first ten documents in order}, without rankings of fewer than three documents."""
     top = run.top(FIRST_RANKS)
     names = top.docs.strings
     of_doc = hash_strings(names.data, names.ptr[:-1], names.lengths())[top.doc]
@@ -87,7 +86,7 @@ def same_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def places_in(first: Run, second: Run) -> Int64:
-    """Return the rank in `first` of each of the first ten documents of `second`, int64[queries, 10].
+    """Return the rank in `first` of each of the top ten documents of `second`, int64[queries, 10].
 
     0 for a document beyond rank 100 of `first`, -1 past the end of a ranking. Rows are the queries that both
     runs answer, in the order of `second`.
@@ -111,8 +110,8 @@ def places_in(first: Run, second: Run) -> Int64:
 
 
 def commonest_order(places: Int64) -> tuple[tuple[int, ...], int]:
-    """Return (most frequent row, number of rows equal to it), of rows not in ascending order; ((), 0) without
-    any.
+    """Return (most frequent row, number of rows equal to it) among rows that are not ascending; ((), 0) if
+    there are none.
 
     places: int64[queries, ranks], from `places_in`. Rows with a rank of 0 or -1 do not count.
     """
@@ -243,8 +242,7 @@ def query_independent_rankings(subject: Subject) -> Iterator[Finding]:
 
 
 def off_topic_results(subject: Subject, run: Run, k: int = OFF_TOPIC_RANKS) -> list[tuple[str, str]]:
-    """Return (query, document) pairs in the first k ranks whose document shares no term with its query, by
-    rank.
+    """Return (query, document) pairs in the top k whose document shares no term with its query, by rank.
 
     Only judged queries and documents not judged relevant count. Raises BadValue without judgments, documents
     or queries.

@@ -48,7 +48,7 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]")
 
 
 def spellings_of(text: str) -> list[str]:
-    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] for none."""
+    """Return the kinds of unusual character encoding in a text, such as "soft hyphens"; [] if none."""
     if text.isascii():
         return []
     found = [] if unicodedata.is_normalized("NFC", text) else [DECOMPOSED]

@@ -1,4 +1,4 @@
-"""Choose regression queries and subsets of collections, and find the differences that queries can detect."""
+"""Choose regression queries and subsets of collections, and check which differences the queries can detect."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ GROUP = "regression"
 
 
 def regression_queries(subject: Subject, count: int = 30) -> list[str]:
-    """Return `count` judged queries for regression tests, spread over topics and from hard to easy.
+    """Return `count` judged queries for regression tests, spread over topics and from hard to easy, sorted.
 
-    A query is hard if its mean nDCG@10 over all systems is low. Raises BadValue for a count below 1, and
-    without rankings.
+    A query is hard if its mean nDCG@10 over all systems is low. Fewer if fewer are judged. Raises BadValue
+    for a count below 1, and without rankings.
     """
     if count < 1 or not subject.runs:
         counts = f"count {count} and {len(subject.runs)} rankings"
@@ -72,7 +72,7 @@ def regression_queries(subject: Subject, count: int = 30) -> list[str]:
 
 
 def write_regression_queries(queries: list[str], path: Path) -> None:
-    """Write query ids as a tab-separated file of query groups, for the parameter `by`; raises StoreError."""
+    """Write query identifiers to a tab-separated file of query groups, for the parameter `by`; raises StoreError."""
     write_text(path, "".join(f"{query}\t{GROUP}\n" for query in queries))
 
 
@@ -89,7 +89,7 @@ SYSTEMS_COMPARED = (
 )
 """Default systems for comparing a subset with the whole: cheap and different."""
 JUDGED_PART = 0.5
-"""Largest share of judged documents in a subset; queries are drawn while theirs fit."""
+"""Largest share of judged documents in a subset; queries are drawn while their judged documents fit."""
 HARD_NEGATIVES = 10
 """Most of BM25's first documents taken for each query."""
 RESAMPLES = 1000
@@ -105,7 +105,7 @@ class SubsetProof:
     measure: str
     systems: tuple[str, ...]
     whole: tuple[float, ...]
-    """Mean of each system; `part` likewise on the subset."""
+    """Mean of each system on the whole, `part` on the subset."""
     part: tuple[float, ...]
     documents: int
     queries: int
@@ -122,11 +122,10 @@ class SubsetProof:
 
 
 def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int64]:
-    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays,
-    ascending.
+    """Return (document rows, query rows) of a random subset with `documents` documents, int64 arrays, ascending.
 
-    Judged queries come with all their judged documents, then BM25's first results and random documents.
-    Raises BadValue if the collection has no more documents than that, or if no query's judged documents fit.
+    It has judged queries with all their judged documents, then BM25's first results, then random documents.
+    Raises BadValue if the collection has no more documents, or if no query's judged documents fit.
     """
     corpus, queries = dataset.corpus, dataset.queries
     if not 0 < documents < len(corpus):
@@ -156,11 +155,9 @@ def chosen(dataset: Dataset, documents: int, seed: int = 1) -> tuple[Int64, Int6
 
 
 def write_subset(dataset: Dataset, subset: tuple[Int64, Int64], folder: Path) -> Dataset:
-    """Write documents and queries of a collection, and their judgments of these documents, as another in Weir's layout;
-    return it.
+    """Write a subset of a collection, with its judgments, to a folder in Weir's layout, and return it as a data set.
 
     subset: (document rows, query rows), as `chosen` returns them.
-
     Raises BadValue if the folder exists.
     """
     if folder.exists():
@@ -189,11 +186,10 @@ def proof(
     measure: Measure = MEASURE,
     tell: Tell = lambda step: None,
 ) -> SubsetProof:
-    """Return how well a subset and its whole collection agree on the order of systems.
+    """Return how well a subset and its whole collection agree on the order of systems, which it runs on both.
 
     measure: orders the systems.
     tell: called with the name of each step.
-
     Raises BadValue for fewer than three systems.
     """
     named = [parse_system(one) if isinstance(one, str) else one for one in systems]

@@ -47,7 +47,7 @@ DAMAGE = {
 
 
 def damage_of(text: str) -> list[str]:
-    """Return the kinds of damage in a text, such as a wrong encoding; [] for none."""
+    """Return the kinds of damage in a text, such as a wrong encoding; [] if none."""
     return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
 
 
@@ -146,8 +146,7 @@ TITLE_ONLY_SHARE = 0.05
 
 
 def document_lengths(corpus: Corpus) -> Int64:
-    """Return each document's number of words, title and text together, int64[n], by Lucene's
-    StandardAnalyzer."""
+    """Return each document's number of words, title and text together, int64[n], by Lucene's StandardAnalyzer."""
     table = TermTable(analyzers.get(LENGTH_ANALYZER))
     parts = [np.diff(table.add(texts)[0]) for _, texts in corpus.batches("title text", BATCH_BYTES)]
     return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -156,11 +155,11 @@ def document_lengths(corpus: Corpus) -> Int64:
 def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
-    """Return (quartiles of words, correlation, share without text) of the first ten documents of each
-    ranking.
+    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all rankings.
 
-    Correlation: mean over queries of Spearman's of score and length; NaN if it is never defined. None if the
-    collection has none of the documents.
+    The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
+    the collection has none of the documents.
+    lengths: words of each document, int64[documents].
     """
     top = run.top(FIRST_RANKS)
     at = corpus.ids.codes(top.docs.strings)[top.doc]
@@ -183,8 +182,7 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest
-    first.
+    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest first.
 
     lengths: int64[documents]. [] if no judged document is in the collection.
     """
@@ -263,17 +261,17 @@ VIEW = "title text"
 
 @dataclass(frozen=True, eq=False)
 class DocumentCut:
-    """Documents that are longer than a limit of tokens, so that an encoder cuts them."""
+    """Documents that are longer than a limit of tokens, so that an encoder truncates them."""
 
     limit: int
     cut: NDArray[np.bool_]
-    """bool[n]."""
+    """bool[n]: True for each truncated document."""
     read: Callable[[int], int]
     """Returns the number of a document's words (`TRUNCATION_ANALYZER`) before the cut."""
 
 
 def cut_by_words(lengths: Int64, limit: int) -> DocumentCut:
-    """Return the documents with more words than a limit of tokens, which an encoder certainly cuts.
+    """Return the documents with more words than a limit of tokens, which an encoder certainly truncates.
 
     lengths: int64[documents], in words.
     """
@@ -295,10 +293,9 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (pairs that lose every shared word, all cut pairs): counts of relevant pairs whose document is
-    cut.
+    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is truncated).
 
-    by: documents that an encoder cuts.
+    by: documents that an encoder truncates.
     """
     corpus, queries, qrels = subject.need_corpus(), subject.need_queries(), subject.need_qrels()
     table = TermTable(analyzers.get(TRUNCATION_ANALYZER))

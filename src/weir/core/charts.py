@@ -1,6 +1,6 @@
 """Charts as values, and their SVG for a page, a notebook or a paper.
 
-A system keeps its colour and mark in all charts; its mark is filled if it is separable from the baseline.
+A system's mark is filled if it is separable from the baseline.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weir.core.tables import html_escaped
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its confidence interval; `low` and `high` are None without one."""
+    """A value with its confidence interval; `low` and `high` are None without an interval."""
 
     value: float
     low: float | None = None
@@ -39,14 +39,14 @@ class Interval:
     filled: bool = True
     """True if separable from the baseline, or compared with nothing."""
     ticks: tuple[tuple[str, float], ...] = ()
-    """(name, value) of the parts of which `value` is the mean."""
+    """(name, value) of each part whose mean is `value`."""
     together: tuple[float, float] | None = None
     """Simultaneous interval over all comparisons, drawn as a thin line."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A column of intervals under a heading; None for a row without a value."""
+    """A titled column of intervals, one for each row of the chart; None for a row without a value."""
 
     title: str
     intervals: tuple[Interval | None, ...]
@@ -60,7 +60,7 @@ def _kind_and_title(chart: Chart) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Intervals:
-    """Rows of intervals in one or several panels side by side."""
+    """A chart of confidence intervals: named rows, in one panel or several side by side."""
 
     title: str
     axis: str
@@ -74,14 +74,14 @@ class Intervals:
     ends: bool = False
     """True to print the numbers at both ends of each interval, with a line instead of a mark at its value."""
     whole: Intervals | None = None
-    """The chart of which this is a part, on the same axis and below names of the same width."""
+    """The chart that this is a part of, for the same axis and width of names."""
 
     __repr__ = _kind_and_title
 
 
 @dataclass(frozen=True)
 class Point:
-    """A system at (x, y) with a vertical interval."""
+    """A system at (x, y) of a scatter plot, with a vertical interval."""
 
     name: str
     x: float
@@ -92,21 +92,21 @@ class Point:
     """As in `Interval`, like `filled`."""
     filled: bool = True
     named: bool = True
-    """Its name stands beside it; else a number does, which a list below explains."""
+    """True to print the name beside the point; else a number, explained in a list below."""
 
 
 @dataclass(frozen=True, repr=False)
 class Points:
-    """Points over a logarithmic x axis, with their Pareto front."""
+    """A scatter plot of systems over a logarithmic x axis, with their Pareto front."""
 
     title: str
     x_axis: str
     y_axis: str
     points: tuple[Point, ...]
     front: tuple[tuple[int, bool], ...] = ()
-    """(number of the point, True if separable from the point before) of each point of the front, left to right."""
+    """(index of the point, True if separable from the point before) for each point of the front, left to right."""
     tested: bool = True
-    """False if nobody tested the steps of the front: it is dotted, and the key says so."""
+    """False if the steps of the front were not tested: it is dotted, and the key says so."""
     left_out: tuple[str, ...] = ()
     """A sentence for each reason why systems have no point."""
 
@@ -122,17 +122,17 @@ class HeatMap:
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     verdicts: tuple[tuple[str, ...], ...] = ()
-    """"better", "worse" or "" of each value; empty if tints show the value itself."""
+    """ "better", "worse" or "" for each value; empty if tints show the value itself."""
     changes: tuple[tuple[float | None, ...], ...] = ()
     """Differences whose size the tint shows; empty as `verdicts`."""
     percent: bool = False
     """True for shares, printed in per cent."""
     whole: HeatMap | None = None
-    """The chart of which this is a part, in the same columns and tints."""
+    """The chart that this is a part of, for the same columns and tints."""
 
     @property
     def turned(self) -> HeatMap:
-        """The same heat map with rows and columns exchanged."""
+        """The heat map with rows and columns exchanged."""
 
         def other(cells: Sequence[Sequence[T]]) -> tuple[tuple[T, ...], ...]:
             return tuple(zip(*cells, strict=True))
@@ -151,7 +151,7 @@ class HeatMap:
 
 @dataclass(frozen=True, repr=False)
 class Spread:
-    """Several numbers in each row, such as median and 95th percentile, over a logarithmic axis."""
+    """A chart of several numbers in each row, such as median and 95th percentile, over a logarithmic axis."""
 
     title: str
     axis: str
@@ -160,13 +160,13 @@ class Spread:
     """Names of the numbers, left to right."""
     values: tuple[tuple[float, ...], ...]
     systems: tuple[int | None, ...]
-    """Number of each row's system; None for none."""
+    """Number of each row's system; None for a row that is no system."""
     mark: int = 0
-    """Position in `parts` of the number at which the system's mark stands."""
+    """Position in `parts` of the number that gets the system's mark."""
     joined: bool = True
     """True for a line from the first to the last number, False for a dot at each."""
     whole: Spread | None = None
-    """The chart of which this is a part, on the same axis."""
+    """The chart that this is a part of, for the same axis."""
 
     __repr__ = _kind_and_title
 
@@ -177,16 +177,18 @@ T = TypeVar("T")
 
 
 class Plot(Protocol):
-    """Charts that a notebook shows; returned by the method `plot()` of results."""
+    """Charts that a notebook shows, as `plot()` of results returns them."""
 
     def save(self, path: str | os.PathLike[str], width: Literal["page", "column"] = "page") -> list[Path]:
-        """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths. Several
-        charts get a number and their title in the name."""
+        """Write each chart as .svg, .png or .pdf, by the ending of `path`, and return the paths.
+
+        Several charts get a number and their title in the file name.
+        """
 
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """Colour numbers and short names of the systems of a page, the same in all of its charts."""
+    """Colour numbers and short names of the systems of a page, the same in all its charts."""
 
     names: tuple[str, ...]
     """In the order of the experiment."""
@@ -195,10 +197,10 @@ class SystemNumbers:
     baseline: str = ""
 
     def number(self, name: str) -> int:
-        """Return the number of a system's colour and mark: 0 for bm25, then 1 and more; UNCOLOURED for an
+        """Return the number of a system's colour and mark: 0 for bm25, from 1 for others, UNCOLOURED for an
         unknown system.
 
-        With more systems than colours, those whose labels have the fewest settings get one.
+        If systems outnumber the colours, those with the most settings in their labels are UNCOLOURED.
         """
         return self._numbers.get(name, UNCOLOURED)
 
@@ -220,7 +222,7 @@ class SystemNumbers:
         return numbers if grey is None else {grey: 0, **numbers}
 
     def label(self, name: str) -> str:
-        """Return the short name of a system, or `name` itself for an unknown one."""
+        """Return the short name of a system; an unknown name stays as it is."""
         return self._labels.get(name, name)
 
     @cached_property
@@ -259,7 +261,7 @@ TINT_STEPS = (0.1, 0.2, 0.3)
 
 FONT = "Inter, 'Helvetica Neue', Arial, sans-serif"
 LONGEST_LABEL = 60
-"""Characters of a name in a chart."""
+"""Most characters of a name in a chart."""
 WIDE_PX, LARGE_PX, MIDDLE_PX, NARROW_PX = 1080, 856, 672, 328
 """Widths at which a page draws each chart: for screens, for small ones, for tablets and paper, for telephones."""
 MARGIN_PX = 8.0
@@ -267,24 +269,24 @@ MARGIN_PX = 8.0
 STRIP_PX, SHEET_PX = 440.0, 880.0
 """Height of the parts between which a page breaks, and of a figure that fits a sheet of paper with its caption."""
 OTHER_FONT_WIDTH = 1.14
-"""How much wider than Inter the fonts are that stand in for it."""
+"""Width of substitute fonts relative to Inter."""
 WIDTHS_PX = {"page": 672, "column": 320}
 """Widths of figures of a paper: 7 inches and 3.33 inches at 96 pixels an inch."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How elements are painted: by classes of the page's style sheet, or by attributes."""
+    """How SVG elements are painted: by classes of the page's style sheet, or by attributes."""
 
     classes: bool
     size: float = 13.0
     room: float = 1.0
-    """Room for a text against its width in Inter: more where another font may stand in for it."""
+    """Factor on text widths in Inter: above 1 if another font may replace it."""
     dark: bool = False
     """True to paint by the colours of a dark page, where no classes do."""
 
     def width(self, text: str, size: float = 0) -> float:
-        """Return the width of a text in pixels."""
+        """Return the width of a text in pixels, in a font of `size` pixels (0: `self.size`)."""
         return self.room * text_width(text, size or self.size)
 
     def cuts(self, names: Iterable[str], room: float, size: float = 0) -> dict[str, str]:
@@ -292,29 +294,25 @@ class Look:
         return cuts(names, room / self.room, size or self.size)
 
     def fill(self, name: str) -> str:
-        """Return the attributes of an area filled with a named colour."""
+        """Return the SVG attribute that fills an area with a colour of INKS."""
         return f'class="weir-f-{name}"' if self.classes else f'fill="{self.ink(name)}"'
 
     def ink(self, name: str) -> str:
-        """Return the CSS value of a colour of INKS, for elements that attributes paint rather than classes."""
+        """Return the CSS value of a colour of INKS, on a light or dark page."""
         return INKS[name][self.dark]
 
     def stroke(self, name: str, width: float, dash: str = "") -> str:
-        """Return the attributes of a line in a named colour.
-
-        dash: lengths of dashes and gaps, as in SVG.
-        """
+        """Return the SVG attributes of a line `width` pixels wide in a colour of INKS; `dash` is as in SVG."""
         ink = f'class="weir-l-{name}"' if self.classes else f'stroke="{self.ink(name)}"'
         return f'{ink} stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
     def over(self) -> str:
-        """Return SVG attributes that outline a text in the background colour, so that it is legible over
-        lines."""
+        """Return SVG attributes that outline a text in the background colour, so that it is legible over lines."""
         edge = f'paint-order="stroke" stroke="{self.ink("paper")}" stroke-width="3"'
         return 'class="weir-over"' if self.classes else edge
 
     def mark(self, name: str, filled: bool) -> str:
-        """Return the SVG attributes of a system's filled or hollow marker in a named colour."""
+        """Return the SVG attributes of a system's filled or hollow mark in a colour of INKS."""
         if self.classes:
             return f'class="{"weir-f" if filled else "weir-h"}-{name}"'
         ink, paper = self.ink(name), self.ink("paper")
@@ -323,7 +321,7 @@ class Look:
 
 
 def css() -> str:
-    """Return the style sheet of charts: colours for light and dark pages and for print."""
+    """Return the style sheet of charts, with colours for light pages, dark pages and print."""
     names = [name for name in INKS if not name[-1].isdigit() or name[0] in "nsbwp"]
     light = "".join(f"--weir-{name}:{INKS[name][0]};" for name in names)
     dark = "".join(f"--weir-{name}:{INKS[name][1]};" for name in names)
@@ -357,12 +355,12 @@ def svg(
     inter: bool = False,
     dark: bool = False,
 ) -> str:
-    """Return a chart as an SVG element; its description gives the numbers in words.
+    """Return a chart as an SVG element, `width` pixels wide, whose description gives the numbers in words.
 
-    width: in pixels.
     classes: paint by the classes of `css()` instead of by attributes.
     key: explain the marks below the chart.
     inter: the page has the font Inter, so that text widths are exact.
+    dark: paint attributes in the colours of a dark page.
     """
     look = replace(_look(width, classes, inter), dark=dark)
     margin = 0.0 if classes else MARGIN_PX
@@ -386,7 +384,7 @@ def svg(
 
 
 def key_html(chart: Chart) -> str:
-    """Return the explanation of a chart's marks as a paragraph of a page; "" if they need none."""
+    """Return the explanation of a chart's marks as an HTML paragraph; "" if they need none."""
     items = "".join(
         f'<span><svg class="weir-icon" width="22" height="14" viewBox="-1 -7 22 14" aria-hidden="true">{shape}</svg>'
         f"{html_escaped(words)}</span>"
@@ -400,8 +398,8 @@ def _look(width: int, classes: bool, inter: bool) -> Look:
 
 
 def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return the parts into which a page may break a chart, in order, each with the same axis and
-    headings; often only the chart."""
+    """Return the parts into which a page `width` pixels wide may break a chart, in order, with the same axis
+    and headings."""
     look = _look(width, True, True)
     match chart:
         case Intervals(panels=panels) if panels:
@@ -421,7 +419,8 @@ def strips(chart: Chart, width: int) -> tuple[Chart, ...]:
 
 
 def sheets(chart: Chart, width: int) -> tuple[Chart, ...]:
-    """Return a chart split into charts that each fit a sheet of paper with their key; `Points` is never split."""
+    """Return a chart split into charts, `width` pixels wide, that each fit a sheet of paper; `Points` is
+    never split."""
     look, inside = _look(width, False, False), width - 2 * MARGIN_PX
     most = SHEET_PX - 2 * MARGIN_PX - _key(chart, inside, look)[0]
     match chart:
@@ -499,7 +498,7 @@ def _drawn(chart: Chart, width: float, look: Look) -> tuple[float, str]:
 
 
 def height(chart: Chart, width: int) -> float:
-    """Return the height in pixels of a chart of this width."""
+    """Return the height in pixels of a chart drawn `width` pixels wide on a page."""
     return _drawn(chart, width, _look(width, True, True))[0]
 
 
@@ -553,17 +552,15 @@ def _change(value: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the approximate width of a text in Inter, in pixels."""
+    """Return the approximate width in pixels of a text in Inter of `size` pixels."""
     narrow = sum(c in "iljtfr.,:;'|![]() " for c in text)
     wide = sum(c in "mwMW@%" or c.isupper() for c in text)
     return size * (0.56 * (len(text) - narrow - wide) + 0.31 * narrow + 0.76 * wide)
 
 
 def cut(text: str, room: float = math.inf, size: float = 13) -> str:
-    """Return the text with its middle left out if it exceeds `room` pixels or LONGEST_LABEL characters.
-
-    size: of the font, in pixels.
-    """
+    """Return a text with its middle replaced by "…" if it exceeds `room` pixels, in a font of `size` pixels,
+    or LONGEST_LABEL."""
     characters = LONGEST_LABEL
     shown = text if len(text) <= characters else f"{text[: characters - 9]}…{text[-8:]}"
     while text_width(shown, size) > room and characters > 5:
@@ -577,10 +574,8 @@ def cut(text: str, room: float = math.inf, size: float = 13) -> str:
 
 
 def cuts(names: Iterable[str], room: float = math.inf, size: float = 13) -> dict[str, str]:
-    """Return {name: the name shortened to `room` pixels}.
-
-    Names that would look alike keep the part in which they differ.
-    """
+    """Return {name: the name shortened to `room` pixels} in a font of `size` pixels; similar names show where
+    they differ."""
     shown = {name: cut(name, room, size) for name in names}
     return shown | _apart(shown, room, size)
 
@@ -627,7 +622,7 @@ def _mark(look: Look, x: float, y: float, system: int, filled: bool = True, scal
 
 
 def mark_svg(system: int) -> str:
-    """Return a system's coloured marker as an inline SVG element to put beside its name; empty for UNCOLOURED."""
+    """Return a system's coloured mark as an inline SVG element to put beside its name; empty for UNCOLOURED."""
     # No `transform`: Chromium leaves such shapes out of a table header that it repeats on paper.
     inside = "" if system == UNCOLOURED else _mark(Look(True), 0, 0, system)
     return f'<svg class="weir-mark" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">{inside}</svg>'
@@ -644,8 +639,10 @@ def icon_svg(verdict: str) -> str:
 
 
 def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> str:
-    """Return an interval as SVG for a table cell, on an axis from `low` to `high`, which must differ; None
-    draws only the axis."""
+    """Return an interval as SVG for a table cell, on an axis from `low` to `high`, which must differ.
+
+    one: None draws only the axis with its name `axis`.
+    """
     look, height = Look(True, 11.5), 34
 
     def at(value: float) -> str:
@@ -680,9 +677,9 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return at least three round numbers from `low` to `high`, at most `most` where so few do.
+    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if possible.
 
-    Only `low` for an empty range.
+    [low] for an empty range.
     """
     span = high - low
     if not span > 0 or not math.isfinite(span):
@@ -705,10 +702,10 @@ def _tick_text(value: float, signed: bool, step: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return three or more round numbers from `low` to `high` for a logarithmic axis, if possible at most `most`.
+    """Return three or more round numbers from `low` (above 0) to `high` for a logarithmic axis, at most
+    `most` if possible.
 
-    low: above 0. A range below a factor of four, or with fewer than three such numbers, is divided in
-    equal steps.
+    Even steps for a range below a factor of four, or with fewer than three such numbers.
     """
     if high < 4 * low:
         return ticks(low, high, most)
@@ -1368,5 +1365,5 @@ def _key_items(chart: Chart, look: Look) -> list[tuple[str, str]]:
 
 
 def legend(systems: SystemNumbers) -> list[tuple[int, str]]:
-    """Return (colour number, short name) of each system that has a colour."""
+    """Return (colour number, short name) for each system with a colour."""
     return [(n, systems.label(name)) for name in systems.names if (n := systems.number(name)) != UNCOLOURED]

@@ -32,7 +32,7 @@ DARK = [
 ]
 """Colours of systems 1 to 12 on a light and on a dark page, apart for readers of every colour vision."""
 UNCOLOURED = len(LIGHT) + 1
-"""The number of systems without a colour: a thin grey, a dot for a mark, no place in a legend."""
+"""The number of every system beyond the colours: a thin grey line, a dot as mark, absent from legends."""
 
 
 def _luminance(ink: str) -> float:
@@ -75,6 +75,7 @@ INKS = {
     **{f"place{n}": pair for n, pair in enumerate(zip(["#eef3fb", "#dbe6f7", "#c2d5f1", "#a5c0e9", "#86a9df"],
         ["#1b2330", "#1f2c42", "#243757", "#29436d", "#2f5085"], strict=True))},
 }  # fmt: skip
+"""Every colour by name, as (on a light page, on a dark page); n0, n1 ... are for names of systems."""
 INKS |= {
     f"n{n}": (
         _readable(INKS[f"s{n}"][0], INKS["paper"][0], INKS["ink"][0]),

@@ -35,7 +35,7 @@ RECORDS: Hook[[object, Literal["documents", "queries"]], Mapping[str, object] | 
 
 
 def check_view(view: object) -> None:
-    """Raise BadValue unless `view` is text that names a field; documents need not have the field."""
+    """Raise BadValue unless `view` is a text of field names between blanks; documents need not have the fields."""
     if not isinstance(view, str) or not view.split():
         raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
@@ -59,7 +59,7 @@ class Corpus:
         """Return a corpus from {id: text}, {id: {"title": ..., "text": ..., and any metadata}}, a frame
         (pandas, polars, Arrow) or a list of dicts with such columns, or a Series of texts by identifier.
 
-        {} is NO_DOCUMENTS, for systems that have documents of their own. Raises BadValue for another form and
+        {} gives NO_DOCUMENTS, for systems with documents of their own. Raises BadValue for another form and
         for an invalid or repeated identifier.
         """
         documents = _by_identifier(
@@ -109,7 +109,7 @@ class Corpus:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[str]]:
-        """Return {"doc": identifiers, "title": titles if there are any, "text": texts}."""
+        """Return {"doc": identifiers, "title": titles if there are any, "text": texts}, a list for each."""
         return self._first(len(self))
 
     def _first(self, documents: int) -> dict[str, list[str]]:
@@ -118,13 +118,15 @@ class Corpus:
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The fields by which documents can be searched and filtered."""
+        """Names of the fields by which documents can be searched and filtered: title (if any), text, metadata."""
         own = (TEXT,) if self.title is None else (TITLE, TEXT)
         return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
 
     def field(self, name: str) -> FieldColumn:
-        """Return the values of `_id`, `title`, `text` or a metadata field for every document; raises
-        UnknownName."""
+        """Return the values of `_id`, `title`, `text` or a metadata field for every document.
+
+        Raises UnknownName for a field that no document has.
+        """
         plain = {ID: self.ids.column, TITLE: self.title, TEXT: self.text}.get(name)
         if plain is not None:
             return FieldColumn(plain)
@@ -133,10 +135,9 @@ class Corpus:
         return self.metadata.column(name)
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
-        """Return the texts of documents start..stop-1, in which every search looks.
+        """Return the searchable texts of documents start to stop - 1.
 
         fields: names between blanks, such as "title text", whose values are joined in that order.
-
         Raises UnknownName for a field that no document has, BadValue for no field.
         """
         stop = len(self) if stop is None else stop
@@ -145,8 +146,8 @@ class Corpus:
         )
 
     def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
-        """Return the searchable texts of the documents with these numbers; `fields` and errors as in
-        `view`."""
+        """Return the searchable texts of the documents with these numbers, in their order; fields and errors
+        as in `view`."""
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
@@ -164,8 +165,7 @@ class Corpus:
             start = stop
 
     def fingerprint_with(self, fields: Iterable[str]) -> str:
-        """Return a hash of ids, titles, texts, and the metadata among these fields; "" for a corpus in
-        memory."""
+        """Return a hash of ids, titles, texts, and the metadata named in these fields; "" for a corpus in memory."""
         digests = self.metadata_digests(fields)
         if not digests or not self.fingerprint:
             return self.fingerprint
@@ -173,8 +173,8 @@ class Corpus:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
     def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
-        """Return {name: hash of the values} of the metadata among these fields; ids, titles and texts are
-        left out."""
+        """Return {field: hash of its values} for the metadata named in these fields, sorted; ids, titles and
+        texts are left out."""
         read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
         return {name: self.metadata.column(name).digest for name in sorted(read)}
 
@@ -203,12 +203,12 @@ class Corpus:
 
 
 NO_DOCUMENTS = Corpus(Ids.of([]), Strings.of([]), fingerprint="no documents")
-"""The documents of a collection that has no file of them: any identifier in a stored ranking may be one."""
+"""The corpus of a collection without a file of documents: any identifier in a stored ranking is allowed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
-    """Queries: identifiers, texts, and metadata (None if the collection has none)."""
+    """Queries: identifiers, texts, and metadata, None if no query has any."""
 
     ids: Ids
     text: Strings
@@ -270,7 +270,7 @@ class Queries:
         return dict(zip(self.ids.tolist(), self.text.tolist(), strict=True))
 
     def take(self, codes: NDArray[np.integer]) -> Queries:
-        """Return the queries at these positions, renumbered from 0."""
+        """Return the queries at these positions, in this order, renumbered from 0."""
         metadata = None if self.metadata is None else self.metadata.take(codes)
         return Queries(self.ids.take(codes), self.text.take(codes), metadata)
 
@@ -307,9 +307,9 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return a[i] + separator + b[i] for every i; only b[i] if a[i] is empty. Both have the same length.
+    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same length.
 
-    dangling: keep the separator if b[i] is empty.
+    dangling: keep the separator where b[i] is empty.
     """
     between = separator.encode("utf-8")
     la, lb = a.lengths(), b.lengths()

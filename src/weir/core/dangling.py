@@ -1,5 +1,4 @@
-"""Find judgments and document rules whose documents or queries a collection lacks, or has with other
-texts."""
+"""Find judgments and document rules that name documents or queries a collection lacks, or has with other texts."""
 
 from __future__ import annotations
 
@@ -33,15 +32,16 @@ class Dangling:
     """Judgments on documents that the collection does not contain."""
 
     judgments: int
+    """Number of such judgments."""
     relevant: int
-    """Those with a grade above 0."""
+    """Number of such judgments with a grade above 0."""
     documents: tuple[str, ...]
-    """Each once."""
+    """Identifiers of the missing documents, each once."""
     cause: str = ""
-    """The probable cause, "" if none explains half of them."""
+    """The probable cause, "" if no known cause explains half of the documents."""
 
     def note(self, collection: str, lack: str = "that it does not have") -> Note:
-        """Return a note with the counts, examples and the probable cause."""
+        """Return a note with the counts, up to EXAMPLES documents and the probable cause."""
         first = ", ".join(map(repr, self.documents[:EXAMPLES]))
         more = ", such as " if len(self.documents) > EXAMPLES else ": "
         name = counted(self.judgments, "judgment names", "judgments name")
@@ -54,7 +54,7 @@ class Dangling:
 
 
 def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
-    """Return the judgments whose documents are not among `docs`, None if there are none."""
+    """Return the judgments whose documents are not among `docs`; None if all are."""
     missing = docs.codes(qrels.docs.strings) < 0
     pairs = missing[qrels.doc]
     if not pairs.any():
@@ -66,10 +66,8 @@ def dangling(qrels: Qrels, docs: Ids) -> Dangling | None:
 
 
 def refuse_strangers(qrels: Qrels, queries: Ids | None, docs: Ids | None, collection: str) -> None:
-    """Raise BadValue if not one judged query is among `queries`, or not one judged document among `docs`.
-
-    queries, docs: the collection's; None if it has no file of them.
-    """
+    """Raise BadValue if no judged query is among `queries`, or no judged document among `docs`; None is not
+    checked."""
     judged_docs = qrels.docs.take(np.unique(qrels.doc))
     kinds = {"query": "queries", "document": "documents"}
     for kind, known, judged, other_kind, other, judged_other in (
@@ -104,15 +102,15 @@ def _has_parts(name: str, docs: Ids) -> bool:
 
 
 def dangling_notes(qrels: Qrels, docs: Ids, collection: str) -> list[Note]:
-    """Return notes on judgments and rules of missing documents; [] if there are none."""
+    """Return notes on judgments and document rules that name missing documents; [] if none."""
     found = dangling(qrels, docs)
     rules = [] if qrels.beside is None else _rule_notes("documents", qrels.beside.docs, docs, collection)
     return [*([] if found is None else [found.note(collection)]), *rules]
 
 
 def textless_notes(qrels: Qrels, queries: Ids, collection: str) -> list[Note]:
-    """Return notes on judged queries, and on rules of queries, that are not among `queries`; [] without
-    any."""
+    """Return notes on judged queries, and on queries with document rules, that are not among `queries`; [] if
+    all are."""
     rules = [] if qrels.beside is None else _rule_notes("queries", qrels.beside.queries, queries, collection)
     missing = np.flatnonzero(queries.codes(qrels.queries.strings) < 0)
     if not len(missing):
@@ -142,14 +140,13 @@ def _rule_notes(kind: str, named: Ids, known: Ids, collection: str) -> list[Note
 def other_texts_note(
     kind: str, given: Mapping[str, str], known: Callable[[str], str], labels: str, collection: str
 ) -> list[Note]:
-    """Return a note if texts beside labels differ from the collection's texts of the same identifiers, else
-    [].
+    """Return [a note] if texts given beside labels differ from the collection's texts of the same
+    identifiers, else [].
 
-    Case, blanks and invisible signs do not count; a passage of a document is its text.
-
+    Case, blanks and invisible characters do not count; a document's passage equals the document.
     kind: "query" or "document".
     given: {identifier: text}.
-    known: returns the collection's text, "" if unknown.
+    known: returns the collection's text of an identifier, "" if unknown.
     """
     compared, other = 0, list[str]()
     for name, text in given.items():
@@ -172,7 +169,7 @@ def _words(text: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return an identifier without blanks around it and invisible signs, its letters composed (NFC)."""
+    """Return an identifier in Unicode NFC without surrounding blanks and invisible characters."""
     return name.strip() if name.isascii() else _visible(unicodedata.normalize("NFC", name)).strip()
 
 
@@ -181,15 +178,14 @@ def _visible(name: str) -> str:
 
 
 def written_otherwise(names: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Return (name, known name) of each unknown name that equals a known one but for invisible differences
-    (`plain_name`)."""
+    """Return (name, known name) for each unknown name that equals a known name after `plain_name`."""
     strange = names.take(np.flatnonzero(known.codes(names.strings) < 0)).tolist()
     looks = {plain_name(name): name for name in known.tolist()}
     return [(name, looks[plain]) for name in strange if (plain := plain_name(name)) in looks]
 
 
 def composed_otherwise(known: Ids) -> Ids:
-    """Return the spellings of known identifiers in Unicode NFC and NFD that are not known themselves."""
+    """Return the spellings of known identifiers in Unicode NFC and NFD that are not themselves known."""
     strings = known.strings
     if not len(strings) or strings.data.max(initial=0) < _BEYOND_ASCII:
         return Ids.of([])

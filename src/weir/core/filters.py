@@ -24,8 +24,7 @@ from weir.errors import BadValue, UnknownName
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentLists:
-    """Documents listed for each query, such as candidates, each once and in the given order; a list may be
-    empty."""
+    """A list of documents for each query, such as its candidates: each once, in the given order, perhaps none."""
 
     docs: Ids
     ptr: Int64
@@ -35,8 +34,7 @@ class DocumentLists:
 
     @staticmethod
     def of(lists: Iterable[Iterable[object]]) -> DocumentLists:
-        """Return the lists of all queries, repeated identifiers dropped; raises BadValue for an invalid
-        identifier."""
+        """Return the lists of all queries, without repeated identifiers; raises BadValue for an invalid identifier."""
         number: dict[str, int] = {}
         doc: list[int] = []
         ends = [0]
@@ -66,13 +64,13 @@ class DocumentLists:
         return [[names[code] for code in self.doc[a:b].tolist()] for a, b in pairwise(self.ptr.tolist())]
 
     def take(self, codes: NDArray[np.integer]) -> DocumentLists:
-        """Return the lists of the queries with these numbers, in this order; an empty list for -1."""
+        """Return the lists of the queries with these numbers, in this order; -1 gives an empty list."""
         starts, lengths = np.append(self.ptr[:-1], 0)[codes], np.append(np.diff(self.ptr), 0)[codes]
         rows, _ = stretches(starts, starts + lengths)
         return DocumentLists(self.docs, offsets(lengths), self.doc[rows])
 
     def codes_in(self, ids: Ids) -> Int32:
-        """Return the code of each row's document among `ids`, int32[n]; -1 if absent."""
+        """Return the code in `ids` of the document of each row, int32[n]; -1 if absent."""
         codes: Any = ids.codes(self.docs.strings)
         return codes[self.doc] if len(self.doc) else np.zeros(0, np.int32)
 
@@ -83,9 +81,9 @@ FieldKind: TypeAlias = Literal["text", "number", "list"]
 Scalar: TypeAlias = str | int | float
 
 LIST_SEPARATOR = "\x1f"
-"""Between the values of a list in its text: Unicode's unit separator, which no value keeps."""
+"""Separates the values of a list in its text (Unicode's unit separator); in values it becomes a blank."""
 EXACT_INTEGER = 1 << 53
-"""From here on a double does not hold every whole number: such numbers are kept as texts."""
+"""From here on a double does not hold every whole number; fields with such numbers are stored as texts."""
 SHOWN_FIELDS = 30
 FIELD_BLOCK_DOCUMENTS = 4096
 
@@ -95,7 +93,7 @@ class FieldColumn:
     """The values of one field for every document."""
 
     text: StringColumn
-    """n texts, "" for no value; numbers as printed, the values of a list joined by LIST_SEPARATOR."""
+    """n texts, "" for no value; numbers as text, the values of a list joined by LIST_SEPARATOR."""
     number: Float64 | None = None
     """float64[n], NaN for no value; None unless all values are numbers (true is 1)."""
     many: bool = False
@@ -110,22 +108,22 @@ class FieldColumn:
 
 
 class DocumentFields(Protocol):
-    """The metadata of a corpus; a field is read when it is asked for."""
+    """The metadata of a corpus; each field is read on request."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the fields that at least one document has, sorted. Nested keys are joined by dots."""
+        """Return the sorted names of the fields that at least one document has; nested keys are joined by dots."""
 
     def column(self, name: str) -> FieldColumn:
-        """Return the values of a field for every document; raises UnknownName if none has it."""
+        """Return the values of a field for every document; raises UnknownName if no document has it."""
 
 
 def unknown_field(name: str, names: Sequence[str]) -> UnknownName:
-    """Return the error for a field that no document has."""
+    """Return the UnknownName error for a field that no document has."""
     return UnknownName("field of these documents", name, names[:SHOWN_FIELDS], all_known=True)
 
 
 def flattened(record: Mapping[str, object]) -> dict[str, tuple[list[Scalar], bool]]:
-    """Return {name: (values, True if they are from a list)} of a document's metadata.
+    """Return {field: (values, True if they come from a list)} of one document's metadata.
 
     {"author": {"name": "Ada"}} becomes author.name; null, "" and non-finite numbers are left out.
     """
@@ -163,12 +161,12 @@ def _is_value(value: Scalar) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class KindsSeen:
-    """The kinds of values seen so far in each field."""
+    """The kinds of values seen so far in each field, updated by `add`."""
 
     lists: dict[str, bool] = field(default_factory=dict)
-    """True by field if some document had a list."""
+    """{field: True if a document had a list}."""
     texts: dict[str, bool] = field(default_factory=dict)
-    """True by field if some value was no exact number."""
+    """{field: True if a value was not an exact number}."""
 
     def add(self, document: Mapping[str, tuple[list[Scalar], bool]]) -> None:
         for name, (values, many) in document.items():
@@ -190,8 +188,10 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64[documents]) of a field; "" and NaN where a document lacks it, all NaN
-    unless `kind` is "number"."""
+    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document lacks it.
+
+    All numbers are NaN unless `kind` is "number".
+    """
     texts: list[str] = []
     numbers: list[float] = []
     for document in documents:
@@ -202,7 +202,7 @@ def cells(
 
 
 def records(fields: DocumentFields, documents: int) -> Iterator[dict[str, object]]:
-    """Yield {field: text, number or list of texts} of each document, without empty values."""
+    """Yield {field: text, number or list of texts} for each document, without absent fields."""
     columns = [(name, fields.column(name)) for name in fields.names()]
     for start in range(0, documents, FIELD_BLOCK_DOCUMENTS):
         stop = min(start + FIELD_BLOCK_DOCUMENTS, documents)
@@ -231,8 +231,10 @@ class HeldFields:
 
     @staticmethod
     def of(records: Sequence[Mapping[str, object]]) -> HeldFields:
-        """Return the metadata of documents in memory. A lone surrogate raises BadValue only when its field
-        is read."""
+        """Return the metadata of documents in memory; nested keys are joined by dots.
+
+        A lone surrogate raises BadValue only when its field is read.
+        """
         documents, kinds = [flattened(record) for record in records], KindsSeen()
         for document in documents:
             kinds.add(document)
@@ -275,7 +277,7 @@ FILTER_BLOCK_DOCUMENTS = 1 << 14
 LiteralValue: TypeAlias = str | int | float | bool
 Mask: TypeAlias = NDArray[np.bool_]
 Test: TypeAlias = Callable[["_Block"], Mask]
-"""Which documents of a block fit."""
+"""A function that returns, for a block of documents, which of them pass."""
 
 ORDERED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -301,7 +303,7 @@ class FieldSource(Protocol):
         """The identifiers of all documents."""
 
     def field(self, name: str) -> FieldColumn:
-        """Return the values of a field for every document; raises UnknownName if none has it."""
+        """Return the values of a field for every document; raises UnknownName if no document has it."""
 
 
 @dataclass(frozen=True)
@@ -317,7 +319,7 @@ class DocumentFilter:
         return self.text
 
     def mask(self, documents: FieldSource) -> Mask:
-        """Return True for each document that the filter permits, bool[documents].
+        """Return True for each document that passes the filter, bool[documents].
 
         Raises UnknownName for a field that no document has, BadValue for a value of another kind than its
         field.
@@ -508,8 +510,8 @@ def _fits(block: _Block, name: str, compare: Callable[[Any, Any], Any], value: L
 
 
 def filter_fields(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the sorted names of fields that the filters read, "" being no filter; raises BadValue for an
-    invalid one."""
+    """Return the sorted names of the fields that these filters read; "" is no filter. Raises BadValue for an
+    invalid filter."""
     return tuple(sorted({name for text in set(filters) if text for name in parse_filter(text).fields}))
 
 
@@ -526,13 +528,15 @@ class DocumentMasks:
 
     @staticmethod
     def every(docs: Ids, queries: int) -> DocumentMasks:
-        """Return masks that permit all documents to each query."""
+        """Return masks that permit every document to each query."""
         return DocumentMasks(docs, (), np.full(queries, -1, np.int32))
 
     @staticmethod
     def of(filters: Sequence[str], documents: FieldSource) -> DocumentMasks:
-        """Return the documents that pass the filter of each query; "" permits all. Raises BadValue for an
-        invalid filter, UnknownName for a field that no document has."""
+        """Return the masks of documents that pass each query's filter; "" permits all.
+
+        Raises BadValue for an invalid filter, UnknownName for a field that no document has.
+        """
         texts = [str(parse_filter(text)) if text else "" for text in filters]
         number = {text: at for at, text in enumerate(dict.fromkeys(filter(None, texts)))}
         bits = tuple(np.packbits(parse_filter(text).mask(documents)) for text in number)
@@ -547,7 +551,7 @@ class DocumentMasks:
         )
 
     def lengths(self) -> Int64:
-        """Return the number of permitted documents for each query, int64[Q]."""
+        """Return the number of permitted documents of each query, int64[Q]."""
         every = [int(np.unpackbits(row).sum(dtype=np.int64)) for row in self.bits]
         return np.array([*every, len(self.docs)], np.int64)[self.of_query]
 
@@ -556,13 +560,13 @@ class DocumentMasks:
         return replace(self, of_query=np.append(self.of_query, np.int32(-1))[codes])
 
     def restricted_to(self, mask: NDArray[np.bool_]) -> DocumentMasks:
-        """Return the masks without the documents for which `mask`, bool[N], is False."""
+        """Return masks that also forbid, to every query, the documents for which `mask`, bool[N], is False."""
         bits = np.packbits(mask)
         of_query = np.where(self.of_query < 0, len(self.bits), self.of_query).astype(np.int32)
         return replace(self, bits=(*(row & bits for row in self.bits), bits), of_query=of_query)
 
     def allow(self, query: NDArray[np.integer], doc: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return True for each permitted (query, document) pair, bool[n].
+        """Return True for each (query[i], doc[i]) pair that is permitted, bool[n].
 
         doc: codes into `docs`; -1, an unknown document, passes only for queries without a filter.
         """

@@ -43,10 +43,10 @@ FRAMES = {"pandas": ("pandas", "DataFrame"), "polars": ("polars", "DataFrame"), 
 
 
 class Columned(Protocol):
-    """A value that holds columns of equal length, such as a run."""
+    """A value that has columns of equal length, such as a run."""
 
     def columns(self) -> Columns:
-        """Return {name: values}."""
+        """Return {column name: values}."""
 
 
 @overload
@@ -57,9 +57,9 @@ def to_frame(values: Columned, library: Literal["polars"]) -> PolarsFrame: ...
 def to_frame(values: Columned, library: Literal["arrow"]) -> ArrowTable: ...
 @named_arguments
 def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
-    """Return the columns of a value as a data frame of pandas, polars or arrow.
+    """Return the columns of a value as a data frame of pandas or polars, or as an Arrow table.
 
-    Raises UnknownName for another library, MissingExtra for one that is not installed.
+    Raises UnknownName for another library, MissingExtra for a library that is not installed.
     """
     if library not in FRAMES:
         raise UnknownName("library of frames", str(library), FRAMES)
@@ -68,7 +68,8 @@ def to_frame(values: Columned, library: FrameLibrary = "pandas") -> PandasFrame 
 
 
 def columns_of(lines: Iterable[Mapping[str, object]]) -> dict[str, list[object]]:
-    """Return {name: values} of dicts, names in order of first appearance; None where a dict lacks a name."""
+    """Return {name: list of values} from dicts, one for each row: names in order of first appearance, None
+    where a dict lacks one."""
     held = list(lines)
     return {
         name: [line.get(name) for line in held] for name in dict.fromkeys(n for line in held for n in line)
@@ -81,7 +82,8 @@ T = TypeVar("T")
 
 
 def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and numbers
-    """Return the value in JSON's types (dicts, lists, texts, numbers); non-finite numbers become None."""
+    """Return a dataclass, mapping, list or array as plain dicts, lists, texts and numbers; non-finite floats
+    become None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -94,9 +96,9 @@ def json_value(value: object) -> Any:  # noqa: ANN401  dicts, lists, texts and n
 
 
 def rebuilt(kind: type[T], values: object) -> T:
-    """Return a dataclass made from the dict that `json_value` gave; None becomes NaN in float fields.
+    """Return a dataclass of type `kind` from the dict that `json_value` made of it; None becomes NaN in float fields.
 
-    Raises BadValue for unknown, missing or wrongly typed fields.
+    Raises BadValue for unknown or missing fields.
     """
     if not isinstance(values, Mapping):
         raise BadValue(f"found {type(values).__name__}; expected the fields of {kind.__name__}")

@@ -12,18 +12,20 @@ R = TypeVar("R")
 
 
 class Hook(Generic[P, R]):
-    """A function that a higher layer registers on import; a call without it imports these layers, then
-    raises WeirError."""
+    """A function that a higher layer registers on import.
+
+    A call without a registered function imports these layers in turn, then raises WeirError.
+    """
 
     rooms: Callable[[], Iterator[None]] = staticmethod(lambda: iter(()))
-    """Imports the modules that register functions, from the lowest room up."""
+    """Returns an iterator that imports the modules with registered functions, from the lowest layer up."""
 
     def __init__(self, use: str) -> None:
         self.use = use
         self.function: Callable[P, R] | None = None
 
     def register(self, function: Callable[P, R]) -> None:
-        """Set the function that is called."""
+        """Set the function that calls are passed to."""
         self.function = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

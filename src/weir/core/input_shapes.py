@@ -13,7 +13,7 @@ from weir.errors import BadRanking, BadValue
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A labelled series of values, such as one of pandas."""
+    """A labelled series of values, such as a Series of pandas."""
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """Return (label, value) of each entry, in order."""
@@ -32,11 +32,11 @@ Given: TypeAlias = Mapping[Any, Any]
 
 
 def scores_of_ranking(where: str, ranking: object) -> Given:
-    """Return documents and scores of a query, given as a mapping, documents in rank order, (document, score)
+    """Return {document: score} of one query's ranking: a mapping, documents in rank order, (document, score)
     pairs or a Series.
 
-    n documents without scores get n down to 1. Raises BadRanking for another type, such as a set, and for a
-    repeated document.
+    n documents without scores get n down to 1. Raises BadRanking for another type, rankings of several
+    queries and a repeated document; `where` names the ranking.
     """
     several = hasattr(ranking, "columns")
     if isinstance(ranking, Mapping) and not several:
@@ -71,9 +71,9 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return documents and grades of a query, given in a form of `scores_of_ranking`; documents alone have grade 1.
+    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without grades 1.
 
-    Raises BadValue for other types and for a document with two grades.
+    Raises BadValue for other types and for a document with two grades; `where` names the judgments.
     """
     if isinstance(judgments, Mapping):
         return judgments

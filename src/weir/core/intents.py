@@ -31,7 +31,7 @@ class IntentQrels:
     """Judgments for each intent: one grade for each judged (query, intent, document)."""
 
     numbered: Qrels
-    """The judged documents of each query; the "grade" is the document's position among them, from 0."""
+    """The judged documents of each query; their "grade" is the document's position among them, from 0."""
     query: Int32
     """int32[P]: the query of each (query, intent), ascending."""
     intent: Int32
@@ -43,13 +43,12 @@ class IntentQrels:
     names: tuple[str, ...]
     """Name of each (query, intent) within its query."""
     weight: Float64 | None = None
-    """float64[P]: weight of each intent (1 a vital nugget, 0.5 an okay one); None if all are equal."""
+    """float64[P]: weight of each intent (1 for a vital nugget, 0.5 for an okay nugget); None if all are equal."""
 
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
-        documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant documents.
 
         Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
         for a document with two grades for an intent.
@@ -71,9 +70,11 @@ class IntentQrels:
         grades: Sequence[float],
         bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
-        """Return judgments from aligned lists; queries and documents are numbered in order of appearance.
+        """Return judgments from lists with an entry for each; queries and documents are numbered in order of
+        appearance.
 
-        bank: {(query, intent): weight}, by default 1; may name intents without judged documents.
+        bank: {(query, intent): weight}, by default 1; may name intents without judged documents, which then
+            count.
 
         Raises BadValue for a document judged twice for an intent, a grade beyond ±16384, and over 32,767
         documents of a query.
@@ -123,13 +124,16 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a file with TREC's four columns, the intent in the second, or in a
-        nugget bank. Raises FormatError for invalid content."""
+        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the second.
+
+        Raises FormatError for invalid content.
+        """
         return READ_INTENTS(path)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write TREC's four columns. Raises BadValue for an identifier with white space."""
+        """Write the judgments as TREC's four columns, the intent in the second. Raises BadValue for an
+        identifier with white space."""
         WRITE_INTENTS(self, path)
 
     def __repr__(self) -> str:
@@ -150,7 +154,7 @@ class IntentQrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "intent", "doc", "grade": values}, a value for each judgment."""
+        """Return {"query", "intent", "doc", "grade"} with a value for each judgment."""
         queries = self.numbered.queries.tolist()
         return {
             "query": [queries[code] for code in self.query[self.intent].tolist()],
@@ -163,14 +167,14 @@ class IntentQrels:
         return len(self.numbered)
 
     def best(self) -> Grades:
-        """Return the best grade of each judged (query, document) pair over the query's intents, in the
-        order of `numbered`."""
+        """Return the best grade of each judged (query, document) pair over the query's intents, in the order
+        of `numbered`."""
         best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best
 
     def only(self, queries: NDArray[np.integer]) -> IntentQrels:
-        """Return the judgments of the queries with these numbers, which must ascend, renumbered from 0."""
+        """Return the judgments of the queries with these ascending numbers, renumbered from 0."""
         before, numbered = self.numbered.ptr, self.numbered.only(queries)
         number = np.full(len(self.numbered), -1, np.int32)
         number[queries] = np.arange(len(queries), dtype=np.int32)
@@ -191,7 +195,7 @@ class IntentQrels:
         )
 
     def several(self) -> bool:
-        """Return True if any query has several intents."""
+        """Return True if any query has more than one intent."""
         return len(self.query) > len(self)
 
 

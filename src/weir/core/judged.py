@@ -1,4 +1,4 @@
-"""The join of a run with judgments: made once, used by all measures."""
+"""The join of a run with judgments, from which all measures are computed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run joined with judgments, for computing measures: rank and grade of each judged document returned,
-    and all grades in ideal order.
+    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal order.
 
     Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
     """
@@ -39,11 +38,11 @@ class Judged:
     query: Int32
     """int32[n]: query of each judged document returned, sorted by query then rank."""
     rank: Int32
-    """int32[n], from 1."""
+    """int32[n]: rank of each, from 1."""
     grade: Grades
-    """int16[n] or float64[n]."""
+    """int16[n] or float64[n]: grade of each."""
     first: Int32
-    """int32[n]: lowest rank that an order of ties can give the document; `last` is the highest."""
+    """int32[n]: lowest rank that an order of ties can give each; `last` is the highest."""
     last: Int32
     ideal_ptr: Int64
     """int64[Q + 1]: offsets into `ideal`."""
@@ -54,26 +53,27 @@ class Judged:
     stranger: str = ""
     """An example of an ignored query, or ""."""
     float_rank: Int32 | None = None
-    """int32[n]: ranks if scores compare as floats; None if equal."""
+    """int32[n]: ranks when scores are rounded to 32-bit floats; None if they are the same."""
     intents: JudgedIntents | None = None
-    """Ranks for each intent, for judgments of intents."""
+    """Ranks for each intent; None for judgments without intents."""
     judgments: AnyGrades | None = None
+    """The judgments that were joined."""
     tied_end: NDArray[np.bool_] | None = None
-    """bool[Q]: the last documents returned are tied; None if not known."""
+    """bool[Q]: True if a ranking ends among documents of equal score; None if not known."""
     own_first: int = 0
     """Number of rankings whose first document bears the identifier of their query."""
     own_near: int = 0
-    """Number of rankings with this document among the first 10, where the identifier is no plain number, of
-    which queries and documents may have the same by chance."""
+    """Number of rankings with this document among the first 10, without identifiers that are plain numbers,
+    which queries and documents may share by chance."""
     beside: object = None
-    """What `Qrels.beside` makes of the run; None without rules of documents."""
+    """The result of `Qrels.beside.join`; None for judgments without rules of documents."""
     barred: tuple[int, int] = (0, 0)
-    """Of the run."""
+    """As in `Run`."""
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
-        """Return the join of a run with judgments, with every judged query, also if the run does not answer it; the
-        run's queries without judgments are only counted (`ignored`)."""
+        """Return the join of a run with judgments, for every judged query; queries without judgments are only
+        counted (`ignored`)."""
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
@@ -146,7 +146,8 @@ class Judged:
         )
 
     def by_floats(self) -> Judged:
-        """Return the join ranked by scores as 32-bit floats, as in trec_eval 9."""
+        """Return the join re-ranked by scores rounded to 32-bit floats, as in trec_eval 9; ties are no longer
+        recorded."""
         if self.float_rank is None:
             return self
         order = np.lexsort((self.float_rank, self.query))
@@ -174,17 +175,17 @@ class Judged:
         return (0, 0) if self.tied_end is None else cut_in_ties(self.retrieved, self.tied_end)
 
     def relevant(self, rel: float = 1) -> Int64:
-        """Return the number of documents of each query with grade `rel` or better, int64[Q]."""
+        """Return the number of judged documents with grade `rel` or better for each query, int64[Q]."""
         return self._count(self.ideal >= rel)
 
     def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
-        """Return True for each row whose document has grade `rel` or better and rank `k` or better,
-        bool[n]; None for any rank."""
+        """Return True for each returned judged document of grade `rel` or better and rank at most k (None:
+        any), bool[n]."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
 
     def above_zero(self) -> Int64:
-        """Return the number of documents of each query with a grade above 0, int64[Q]."""
+        """Return the number of judged documents with a grade above 0 for each query, int64[Q]."""
         return self._count(self.ideal > 0)
 
     @property
@@ -193,8 +194,7 @@ class Judged:
         return int(np.count_nonzero(self.above_zero() == 0))
 
     def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
-        """Return True for each row whose document has a grade above 0 and rank `k` or better, bool[n];
-        None for any rank."""
+        """Return True for each returned judged document of a grade above 0 and rank at most k (None: any), bool[n]."""
         hit = self.grade > 0
         return hit if k is None else hit & (self.rank <= k)
 
@@ -204,11 +204,11 @@ class Judged:
         return counts
 
     def ideal_query(self) -> Int32:
-        """Return the query of each row of `ideal`, int32[m]."""
+        """Return the query number of each entry of `ideal`, int32[m]."""
         return np.arange(len(self), dtype=np.int32).repeat(self._judgments)
 
     def ideal_rank(self) -> Int64:
-        """Return the rank from 1 of each row of `ideal`, int64[m]."""
+        """Return the rank in the ideal order, from 1, of each entry of `ideal`, int64[m]."""
         return np.arange(1, len(self.ideal) + 1) - self.ideal_ptr[:-1].repeat(self._judgments)
 
     @property
@@ -217,25 +217,21 @@ class Judged:
         return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
-        """Return the number of rows of each query that are marked True, int64[Q].
-
-        query, rows: query number of each row, True for each row that counts.
-        """
+        """Return the number of rows marked True for each query, int64[Q]; `query` is the query number of each row."""
         return np.bincount(query[rows], minlength=len(self))
 
     def total(self, query: Int32, weight: Float64) -> Float64:
-        """Return the sum of weights of each query, float64[Q], added in row order as in trec_eval; 0 without
-        rows.
+        """Return the sum of the rows' weights for each query, float64[Q], added in row order as in trec_eval;
+        0 without rows.
 
-        query, weight: the query number and the weight of each row.
+        query: query number of each row.
         """
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
 
 
 def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
-    """Return grades sorted by query, then descending; `query`, the number of each row's query, must
-    ascend."""
+    """Return grades sorted by query, then descending; `query`, ascending, is the query number of each."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]
     above = query.astype(np.int64) << 16
@@ -245,18 +241,18 @@ def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
 
 
 OWN_DEPTH = 10
-"""Rank up to which a query's own document is looked for."""
+"""Rank down to which a query's own document is looked for."""
 
 
 def own_documents(
     data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
 ) -> tuple[int, int]:
-    """Return the number of rankings whose first document bears the identifier of their query, and of those
-    with it among the first `OWN_DEPTH` whose identifier is no plain number.
+    """Return (rankings whose first document bears their query's identifier, rankings with it in the top OWN_DEPTH).
 
-    doc: int[n]: the documents in rank order, as numbers of byte strings data[start : start + length]; -1 for one
-        without.
-    ptr: int64[queries + 1]: offsets into `doc`.
+    The second count leaves out identifiers that are plain numbers.
+    data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
+    doc: int[n]: documents of all rankings in rank order; -1 without an identifier.
+    ptr: int64[queries + 1]: offsets of the rankings in `doc`.
     """
     sizes, first, near = np.diff(ptr), 0, np.zeros(len(queries), np.bool_)
     for rank in range(OWN_DEPTH):
@@ -380,18 +376,17 @@ def _translation(here: Ids, there: Ids) -> Int32:
 
 @dataclass(frozen=True, eq=False)
 class JudgedIntents:
-    """A ranking joined with judgments by intent: the ranks of relevant documents in it, and in an ideal
-    ranking."""
+    """A ranking joined with judgments by intent: the ranks of relevant documents in it and in an ideal ranking."""
 
     qrels: IntentQrels
     joined: Judged
-    """Join with `qrels.numbered`, whose grades identify documents."""
+    """The join with `qrels.numbered`, whose grades number the documents of a query."""
 
     def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
         """Return (intent, rank) of each relevant document in the top k (None: of all), int32[n] each, by
         intent then rank.
 
-        Intents are numbered over all queries; a document is repeated for each intent that it is relevant to.
+        Intents are numbered over all queries; a document appears once for each intent that it is relevant to.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -399,11 +394,10 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document, int32[n] each, in the greedy ideal ranking of
-        ndeval.
+        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found` does.
 
-        Each document of an intent multiplies the gain of the next by 1 - alpha; ties go to the larger
-        identifier.
+        Each ranked document of an intent multiplies the gain of the next by 1 - alpha; equal gains go to the
+        larger identifier.
         """
         numbered, relevant = self.qrels.numbered, self.qrels.grade >= rel
         rank = np.zeros(len(numbered.doc), np.int32)
@@ -431,11 +425,11 @@ class JudgedIntents:
         return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
 
     def intents(self, rel: float) -> Int64:
-        """Return the number of intents of each query that have a relevant document, int64[Q]."""
+        """Return the number of each query's intents that have a relevant document, int64[Q]."""
         return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
 
     def total(self, of_intent: Float64) -> Float64:
-        """Return the sum over each query's intents of `of_intent`, float64[P], as float64[Q]."""
+        """Return the sum of `of_intent`, float64[P], over each query's intents, float64[Q]."""
         sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
         return sums.astype(np.float64, copy=False)
 
@@ -448,7 +442,7 @@ def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
 
 
 def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
-    """Return a join with intents added; each document has its best grade over the intents."""
+    """Return a join with `qrels.numbered` completed by intents; each document gets its best grade over the intents."""
     best, numbered = qrels.best(), qrels.numbered
     ideal = best[np.lexsort((-best, numbered.query_of_row()))]
     grade = best[numbered.ptr[joined.query] + joined.grade]

@@ -19,20 +19,20 @@ class _Keyed(Protocol[V_co]):
 
 
 def keys(keyed: _Keyed[object]) -> KeysView[str]:
-    """Return a view of all identifiers, as `dict.keys`."""
+    """Return a view of the identifiers, as `dict.keys`."""
     return KeysView(keyed)
 
 
 def values(keyed: _Keyed[V_co]) -> ValuesView[V_co]:
-    """Return a view of all entries, as `dict.values`, each made on access."""
+    """Return a view of the entries, as `dict.values`; each is made on access."""
     return ValuesView(keyed)
 
 
 def items(keyed: _Keyed[V_co]) -> ItemsView[str, V_co]:
-    """Return a view of (identifier, entry) pairs, as `dict.items`, each entry made on access."""
+    """Return a view of (identifier, entry) pairs, as `dict.items`; each entry is made on access."""
     return ItemsView(keyed)
 
 
 def get(keyed: _Keyed[V_co], key: str) -> V_co | None:
-    """Return the entry of an identifier, None if it is absent."""
+    """Return the entry of an identifier; None if it is absent."""
     return keyed[key] if key in keyed else None  # noqa: SIM401  this is that method

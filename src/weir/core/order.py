@@ -31,8 +31,10 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as
-    trec_eval 9 and pytrec_eval do. Raises BadValue for an unknown rule."""
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in trec_eval 9.
+
+    Raises BadValue for an unknown rule.
+    """
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
     if ties == "trec":
@@ -42,13 +44,12 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
-    """Return the permutation that sorts rows by query, descending score, then ascending tie rank,
-    int64[n]."""
+    """Return the row numbers sorted by query, descending score, then ascending tie rank, int64[n]."""
     return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
 
 
 def by_score(query: NDArray[np.integer], score: Float64) -> Int64:
-    """Return the stable permutation that sorts rows by query, then descending score, int64[n]."""
+    """Return the row numbers sorted by query, then descending score, int64[n]; ties stay in row order."""
     if (query[1:] < query[:-1]).any():
         return np.lexsort((-score, query))
     order = np.arange(len(score))
@@ -65,9 +66,9 @@ def settled(
     score: Float64,
     tie_rank_of: Callable[[Int64], NDArray[np.integer]],
 ) -> Int64:
-    """Return the permutation `order`, int64[n], with each stretch of tied rows sorted by tie rank.
+    """Return `order`, int64[n], with each group of tied rows sorted by tie rank.
 
-    order: sorts rows by query and score, so that ties are adjacent.
+    order: row numbers sorted by query and score, so that ties are adjacent.
     tie_rank_of: returns the tie ranks of rows, given by number.
     """
     query, score = query[order], score[order]
@@ -85,9 +86,9 @@ def settled(
 def arranged(
     query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
 ) -> Int64:
-    """Return the permutation that sorts rows by query, descending score, then tie rank, int64[n].
+    """Return the row numbers sorted by query, descending score, then tie rank, int64[n].
 
-    query: must ascend; scores need not be sorted.
+    query: must ascend.
     tie_rank_of: returns the tie ranks of rows, given by number.
     """
     order = np.argsort(-score)  # ties are settled below, so it need not be stable
@@ -97,14 +98,16 @@ def arranged(
 
 
 def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
-    """Return True if rows are sorted by query, then descending score, and no two scores of a query are equal."""
+    """Return True if rows are sorted by query, then strictly descending score."""
     falls = score[1:] < score[:-1]
     return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first, ties by ascending tie
-    rank."""
+    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie rank.
+
+    score, tie_rank: one value for each document.
+    """
     matching = np.flatnonzero(score > 0)
     if len(matching) > k:
         kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
@@ -116,7 +119,10 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a pseudo-random sort key for each row, uint64[n]: a hash of DRAW_SEED, query and document."""
+    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and DRAW_SEED.
+
+    query, doc: positions in `queries` and `documents` of each row.
+    """
     of_query, of_document = (
         hash_strings(names.data, names.ptr[:-1], names.lengths()) for names in (queries, documents)
     )
@@ -132,9 +138,9 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end) of each group of two or more rows with equal scores, int64[groups] each.
+    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups] each.
 
-    ptr: int64[Q + 1], row offsets of the queries. Rows must be in result order.
+    ptr: int64[Q + 1], row offsets of the queries.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -145,15 +151,20 @@ def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
 
 
 def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
-    """Return the number of rows of each query in these tie groups (`tie_groups`), int32[Q]."""
+    """Return the number of tied rows of each query, int32[Q].
+
+    groups: from `tie_groups`.
+    """
     begin, end = groups
     owner = np.searchsorted(ptr, begin, side="right") - 1
     return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)
 
 
 def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q]; rows must be in
-    result order."""
+    """Return True for each query whose documents at ranks k and k + 1 are tied, bool[Q].
+
+    score: in result order.
+    """
     longer = np.flatnonzero(np.diff(ptr) > k)
     goes_on = np.zeros(len(ptr) - 1, np.bool_)
     last = ptr[longer] + k
@@ -162,7 +173,7 @@ def tied_beyond(ptr: Int64, score: NDArray[np.floating], k: int) -> NDArray[np.b
 
 
 def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
-    """Return True for each query whose last document is tied with the one above it, bool[Q].
+    """Return True for each query whose last document is tied with the document above it, bool[Q].
 
     groups: from `tie_groups`.
     """
@@ -174,9 +185,8 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    length, tied_end: number of documents of each ranking, True if its last ones are tied.
-
-    (0, 0) if none ends within a tie, or fewer than two, or than half of the nonempty rankings have length k.
+    (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
+    length, tied_end: documents of each ranking, True if it ends within a tie.
     """
     if not tied_end.any():
         return 0, 0
@@ -188,15 +198,14 @@ def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tup
 
 
 def ranks(ptr: Int64) -> Int64:
-    """Return the rank from 1 of each row within its query, int64[n]."""
+    """Return the rank from 1 of each row within its query, int64[n]; `ptr` holds the row offsets."""
     return np.arange(1, int(ptr[-1]) + 1) - np.repeat(ptr[:-1], np.diff(ptr))
 
 
 def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
-    """Return (rows whose scores equal others as 32-bit floats but not as doubles, group of each), int64 each,
-    often empty.
+    """Return (row, its group) for rows whose scores tie as 32-bit floats but differ as doubles, int64 each.
 
-    Rows must be in order "trec".
+    Both are often empty. Rows must be in order "trec".
     """
     with np.errstate(over="ignore"):
         single = score.astype(np.float32)
@@ -212,7 +221,8 @@ def close_as_floats(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
 def float_ranks(ptr: Int64, close: tuple[Int64, Int64], documents: Strings) -> Int32 | None:
     """Return the rank of each row in order "trec9", int32[n]; None if no rank differs from order "trec".
 
-    ptr, close: row offsets of the queries in order "trec", and the result of `close_as_floats`.
+    ptr: row offsets of the queries in order "trec".
+    close: from `close_as_floats`.
     documents: identifiers of the rows in `close`.
     """
     row, group = close

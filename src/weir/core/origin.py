@@ -25,14 +25,14 @@ class Grades(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The origin of scores (collection, judgments, split, system); "" and None for facts that are not known."""
+    """The origin of scores: judgments, collection, split, system; "" and None for facts that are not known."""
 
     judgments: Grades | None = None
     """Judgments that the scores were computed from."""
     digest: str = ""
     """Hash of the judgments, as in stage records."""
     saved: Mapping[str, str] = field(default_factory=dict)
-    """Marks of the queries, if read from a file."""
+    """{query: hash of its judgments}, if read from a file."""
     collection: str = ""
     split: str = ""
     system: str = ""
@@ -47,7 +47,8 @@ class Origin:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The digest, or a hash of the judgments, of intents a hash of their marks; "" if neither is known."""
+        """Hash of all judgments: `digest`, else computed; for judgments of intents from `marks`. "" if no
+        judgments are known."""
         if self.digest or self.judgments is None:
             return self.digest
         try:
@@ -67,7 +68,7 @@ class Origin:
 def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
     """Return the reasons why two scores must not be compared, as phrases after "they are"; [] if they may be.
 
-    paired: values are compared query by query, so that only shared queries need equal judgments.
+    paired: True if values are compared by query, so that only shared queries need equal judgments.
     """
     if first.judgments is not None and first.judgments == second.judgments:
         return []
@@ -94,8 +95,7 @@ def apart(first: Origin, second: Origin, paired: bool = True) -> list[str]:
 
 
 def other_algorithms(made: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a sentence for each part, such as a measure, that was computed by different algorithms; []
-    without any.
+    """Return a sentence for each part, such as a measure, that different algorithms computed; [] if none.
 
     made: {name of the scores: {part: number of its algorithm}}.
     """

@@ -1,4 +1,4 @@
-"""Look up (query, document) pairs in rankings or judgments that number both in another way."""
+"""Look up (query, document) pairs in rankings or judgments with other numbers for both."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class HoldsPairs(Protocol):
         """The number of each row's document in `docs`, int32[n]; -1 if unknown."""
 
     def query_of_row(self) -> Int32:
-        """Return the query of each row, int32[n], numbered as in `queries`."""
+        """Return the number of each row's query in `queries`, int32[n]."""
 
 
 def pair_rows(
     held: HoldsPairs, queries: Ids, docs: Ids, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> Int64:
-    """Return the row of `held` that has each (query, document) pair, int64[pairs]; -1 for an absent pair.
+    """Return the row of `held` with each (query, document) pair, int64[pairs]; -1 for an absent pair.
 
     query, doc: int[pairs], positions in `queries` and `docs`; -1 for an unknown identifier.
     """

@@ -34,7 +34,7 @@ MODEL = "llm:"
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """The source of each judgment that a file names, such as a person or a model."""
+    """The source of each judgment, such as a person or a model."""
 
     names: tuple[str, ...]
     """Distinct origins; "" for judgments without one."""
@@ -43,21 +43,21 @@ class Origins:
 
     @staticmethod
     def of(texts: Iterable[str]) -> Origins:
-        """Return the origins of judgments from a name for each; "", no origin, is a name like the others."""
+        """Return the origins of judgments from a list with a name for each; "" means no origin."""
         numbers: dict[str, int] = {}
         code = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
         return Origins(tuple(numbers), code)
 
     @staticmethod
     def alike(name: str, count: int) -> Origins:
-        """Return the same origin for `count` judgments."""
+        """Return origins of `count` judgments that are all `name`."""
         return Origins((name,), np.zeros(count, np.int32))
 
     def take(self, rows: NDArray[np.integer]) -> Origins:
         return Origins(self.names, self.code[rows])
 
     def then(self, other: Origins) -> Origins:
-        """Return the origins of these judgments, followed by the other ones."""
+        """Return the origins of these judgments followed by the other judgments."""
         names = tuple(dict.fromkeys([*self.names, *other.names]))
         number = np.array([names.index(name) for name in other.names], np.int32)
         return Origins(names, np.concatenate([self.code, number[other.code]]))
@@ -66,12 +66,12 @@ class Origins:
         return [self.names[code] for code in self.code.tolist()]
 
     def of_models(self) -> NDArray[np.bool_]:
-        """Return True for each judgment whose origin begins with "llm:", bool[n]."""
+        """Return True for each judgment by a model, whose origin begins with "llm:", bool[n]."""
         models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
         return np.asarray(models[self.code], np.bool_)
 
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return {origin: number of judgments}, most frequent first.
+        """Return {origin: number of judgments}, most frequent first, without zeros.
 
         rows: bool[n], the judgments to count; None for all.
         """
@@ -81,7 +81,7 @@ class Origins:
         return dict(sorted(counts.items(), key=lambda one: -one[1]))
 
     def counts_in_words(self, rows: NDArray[np.bool_] | None = None) -> str:
-        """Return the counts of `counts` in words: "9 human, 2 llm:judge"."""
+        """Return the numbers of `counts` as text, such as "9 human, 2 llm:judge"."""
         return ", ".join(f"{n:,} {name or 'of no named origin'}" for name, n in self.counts(rows).items())
 
 
@@ -99,25 +99,25 @@ class Beside(Protocol):
 
     @property
     def digest(self) -> str:
-        """Return a hash of all rules, for keys of scores."""
+        """Hash of all rules, for keys of scores."""
 
     @property
     def docs(self) -> Ids:
-        """Return the documents that rules name."""
+        """The documents that rules name."""
 
     @property
     def queries(self) -> Ids:
-        """Return the queries that rules name."""
+        """The queries that rules name."""
 
     def join(self, run: Run, queries: Ids) -> object:
-        """Return the rules joined with a run, as measures read them (`Judged.beside`)."""
+        """Return the rules joined with a run, in the form of `Judged.beside`; `queries` are the judged queries."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
     """Relevance judgments: one grade for each judged (query, document) pair.
 
-    An absent pair is unjudged; a grade of 0 or less is non-relevant.
+    An absent pair is unjudged; a grade of 0 or less means not relevant.
     """
 
     queries: Ids
@@ -141,8 +141,9 @@ class Qrels:
         """Return judgments from {query: {document: grade}}, the form of pytrec_eval, ranx and BEIR.
 
         A query may also have a list or set of relevant documents (grade 1), (document, grade) pairs or a
-        pandas Series. Queries without judgments are left out, as in trec_eval. Raises BadValue for another
-        form, a grade that is not a finite number, and a document with two grades.
+        pandas Series. Queries without judgments are left out.
+
+        Raises BadValue for another form, a grade that is not a finite number, and a document with two grades.
         """
         if not isinstance(judgments, Mapping):
             raise BadValue(
@@ -179,7 +180,8 @@ class Qrels:
         grade: NDArray[np.integer | np.floating],
         origin: Origins | None = None,
     ) -> Qrels:
-        """Return judgments from aligned columns of query numbers, document numbers and grades.
+        """Return judgments from columns, in any order, with a query number, document number and grade for
+        each judgment.
 
         Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
         """
@@ -201,7 +203,7 @@ class Qrels:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the judgments in the format that the file name says.
+        """Write the judgments in the format of the file name's ending.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -239,7 +241,7 @@ class Qrels:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "grade", and "origin" if known: values}, a value for each judgment."""
+        """Return {"query", "doc", "grade", and "origin" if known} with a value for each judgment."""
         names = self.queries.tolist()
         return {
             "query": [names[code] for code in self.query_of_row().tolist()],
@@ -249,7 +251,7 @@ class Qrels:
         }
 
     def query_of_row(self) -> Int32:
-        """Return the query number of each row, int32[n]."""
+        """Return the query number of each judgment, int32[n]."""
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
     def grade_counts(self) -> dict[float, int]:
@@ -264,13 +266,13 @@ class Qrels:
 
     @property
     def own_relevant(self) -> bool:
-        """True if the document with the identifier of some query is relevant for it."""
+        """True if a document is judged relevant to the query with the same identifier."""
         relevant, own = self.grade > 0, self.docs.codes(self.queries.strings)
         return bool((self.doc[relevant] == own[self.query_of_row()[relevant]]).any())
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all judgments in their order, 32 hexadecimal digits."""
+        """Hash of all judgments, in their order, and of the rules beside them: 32 hexadecimal digits."""
         whole = hashlib.sha256()
         for column in (self.queries.strings, self.docs.strings):
             column.feed(whole.update)
@@ -285,7 +287,7 @@ class Qrels:
         return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
 
     def labelled(self, origin: str) -> Qrels:
-        """Return the judgments with one origin for all, such as "human" or "llm:judge-1"."""
+        """Return the judgments with this origin for all, such as "human" or "llm:judge-1"."""
         return replace(self, origin=Origins.alike(origin, len(self.doc)))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
@@ -297,7 +299,7 @@ class Qrels:
         }
 
     def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments for which `rows`, bool[n], is True; queries left without any are dropped."""
+        """Return the judgments for which `rows`, bool[n], is True; queries without any left are dropped."""
         query = self.query_of_row()[rows]
         judged, renumbered = np.unique(query, return_inverse=True)
         origins = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
@@ -322,8 +324,8 @@ _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grad
 
 
 def grades_that_differ(qrels: Qrels) -> str:
-    """Return a statement that fractional grades (nearly) all differ within each query, as scores do; "" if
-    they do not."""
+    """Return a clause that (nearly) all fractional grades differ within each query, as scores do; "" if they
+    do not."""
     if not qrels.fractional:
         return ""
     query = qrels.query_of_row()
@@ -335,9 +337,10 @@ def grades_that_differ(qrels: Qrels) -> str:
 
 
 def grade_of(value: object, where: str) -> float:
-    """Return a grade, as int if whole. Raises BadValue for text, NaN, infinity and values beyond ±16384.
+    """Return a grade as int if whole, else float.
 
     where: names the judgment in the message.
+    Raises BadValue for text, NaN, infinity and values beyond ±16384.
     """
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         grade: float = int(value)
@@ -352,7 +355,7 @@ def grade_of(value: object, where: str) -> float:
 
 
 def plain_grades(grade: Grades) -> list[float]:
-    """Return grades as Python numbers, whole ones as int."""
+    """Return grades as a list of Python numbers: int if whole, else float."""
     if grade.dtype.kind != "f":
         whole: list[float] = grade.tolist()
         return whole
@@ -360,7 +363,10 @@ def plain_grades(grade: Grades) -> list[float]:
 
 
 def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
-    """Return grades as int16 if all are whole, else float64. Raises BadValue if not finite or beyond ±16384."""
+    """Return grades as int16[n] if all are whole, else float64[n].
+
+    Raises BadValue if a grade is not finite or beyond ±16384.
+    """
     fractions = grade.dtype.kind == "f"
     if fractions and not np.isfinite(grade).all():
         raise BadValue(f"a grade is {grade[~np.isfinite(grade)][0]}; expected finite numbers")
@@ -372,7 +378,7 @@ def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
 
 
 def shown_number(value: object) -> str:
-    """Return a number with the fewest decimals that read back equal: 0.141, not 0.14099999999999999."""
+    """Return a number as text with the fewest decimals that read back equal; other values as their repr."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
@@ -381,10 +387,10 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their
-    origins.
+    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their origins.
 
-    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects.
+    `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects; document rules are from
+    `base`.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))

@@ -21,7 +21,7 @@ from weir.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class QueryWeights:
-    """A weight for each query, such as one over its probability of being sampled. Only ratios of weights matter."""
+    """A weight for each query, such as 1 / its probability of being sampled; only ratios of weights matter."""
 
     queries: Ids
     weight: Float64
@@ -29,7 +29,7 @@ class QueryWeights:
 
     @staticmethod
     def of(weights: Mapping[str, object]) -> QueryWeights:
-        """Return weights from {query: weight}; raises BadValue for one that is not a finite number above 0."""
+        """Return weights from {query: weight}; raises BadValue for a weight that is not a finite number above 0."""
         numbers = []
         for query, weight in weights.items():
             number = float(weight) if isinstance(weight, (int, float, np.number)) else math.nan
@@ -42,7 +42,7 @@ class QueryWeights:
         return QueryWeights(Ids.of(str(query) for query in weights), np.array(numbers, np.float64))
 
     def of_queries(self, queries: Ids) -> Float64:
-        """Return the weight of each of these queries, float64[n]; raises BadValue for a query without one."""
+        """Return the weight of each of these queries, float64[n]; raises BadValue for one without."""
         codes = self.queries.codes(queries.strings)
         if (codes < 0).any():
             missing = queries[int(np.flatnonzero(codes < 0)[0])]
@@ -57,10 +57,10 @@ RULES = ("prefix:", "stem:")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryGroups:
-    """The group of each query; a query may have none."""
+    """The group of each query, if it has any."""
 
     name: str
-    """Such as "topic" or "prefix:_"."""
+    """Name of the grouping, such as "topic" or "prefix:_"."""
     queries: Ids
     labels: tuple[str, ...]
     """Names of the groups, sorted."""
@@ -82,7 +82,7 @@ class QueryGroups:
 
         rule: "prefix:" (first occurrence) or "stem:" (last), followed by the separator, such as "prefix:_".
 
-        Queries without a text before the separator have no group. Raises BadValue for another rule, and if no
+        Queries without text before the separator have no group. Raises BadValue for another rule, and if no
         query has a group.
         """
         kind, _, sign = rule.partition(":")
@@ -117,7 +117,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryMetadata:
-    """Metadata columns aligned with queries; None for a column without any entry."""
+    """Metadata columns with an entry for each query; None for a column without any entry."""
 
     instruction: Strings | None = None
     """Definition of relevance for systems that follow instructions; "" for none."""
@@ -179,7 +179,7 @@ class QueryMetadata:
         return {name: column for name, column in columns.items() if column is not None}
 
     def lists(self) -> list[tuple[str, DocumentLists]]:
-        """Return ("candidates" or "excluded", lists) for each of the two that has a nonempty list."""
+        """Return ("candidates", lists) and ("excluded", lists), each only if a query has a nonempty list."""
         both = (("candidates", self.candidates), ("excluded", self.excluded))
         return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
 
@@ -195,7 +195,7 @@ class QueryMetadata:
         return self.permitted
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a dict of nonempty values for each query, from which `of` makes equal metadata."""
+        """Return a dict of nonempty values for each query, from which `of` rebuilds equal metadata."""
         columns = {name: column.tolist() for name, column in {**self.groups, **self._columns()}.items()}
         return [
             {name: value for name, value in zip(columns, row, strict=True) if value}
@@ -203,8 +203,8 @@ class QueryMetadata:
         ]
 
     def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
-        """Return the metadata of the queries with these numbers. A column left without entries becomes
-        None, except lists of documents and filters."""
+        """Return the metadata of the queries with these numbers; a column left empty becomes None, except
+        document lists and filters."""
         instruction = None if self.instruction is None else self.instruction.take(codes)
         flags = None if self.unanswerable is None else self.unanswerable[codes]
         groups = {name: labels.take(codes) for name, labels in self.groups.items()}
@@ -220,7 +220,7 @@ class QueryMetadata:
 
 
 class MetadataError(ValueError):
-    """Raised for a metadata value of the wrong type; `row` is the number of its query."""
+    """Raised for a metadata value of the wrong type; `row` is its query's number."""
 
     def __init__(self, row: int, found: str, expected: str) -> None:
         super().__init__(f"{found}; expected {expected}")

@@ -1,4 +1,4 @@
-"""Check whether the order of rows, their ranks and their scores agree, with the messages about it."""
+"""Check whether row order, ranks and scores of rankings agree, and say where they do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 HEAD_ROWS = 1 << 12
-"""Rows of a file whose ranks are read if its scores only fall, rounded to whole rankings."""
+"""Rows at a file's beginning whose ranks are read even if its scores only fall, rounded to whole rankings."""
 CHANCE = 0.001
 """Rising scores are reported if random rows would rise less often than this."""
 CHANCE_OF_RANKS = 0.05
@@ -26,29 +26,29 @@ CHANCE_OF_RANKS = 0.05
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """Counts of rankings whose row order, ranks and scores agree or not; counts of parts of a file can be
-    added."""
+    """Counts of rankings whose row order, ranks and scores agree or not; counts of a file's blocks can be added."""
 
     ranked: int = 0
     """Rankings with two rows of different ranks and different scores."""
     contrary: int = 0
-    """`ranked` ones with a lower score at a better rank."""
+    """Rankings of `ranked` with a lower score at a better rank."""
     reversed: int = 0
-    """`ranked` ones with lower scores at every better rank."""
+    """Rankings of `ranked` with lower scores at every better rank."""
     listed: int = 0
     """Rankings without ranks, with two different scores."""
     rising: int = 0
-    """`listed` ones whose scores only rise from row to row."""
+    """Rankings of `listed` whose scores only rise from row to row."""
     surprise: float = 0.0
-    """-log of the probability that all of `rising` rise by chance."""
+    """-log of the probability that all `rising` rankings rise by chance."""
     fractional: int = 0
-    """Ranks with a fraction."""
+    """Number of ranks with a fraction."""
     count_up: bool = True
-    """All scores are whole and rise from row to row."""
+    """True if all scores are whole and rise from row to row."""
     exactly: bool = True
-    """All scores are 1, 2, 3 ... or 0, 1, 2 ... in their ranking."""
+    """True if all scores are 1, 2, 3 ... or 0, 1, 2 ... in their ranking."""
     fall: bool = False
-    """Ranks only fall from row to row, and in some ranking of two rows do not end at 0 or 1 in steps of 1."""
+    """True if ranks only fall from row to row, and a ranking of two rows or more does not end at 0 or 1 in
+    steps of 1."""
     rows: int = 0
 
     def __add__(self, other: OrderCounts) -> OrderCounts:
@@ -71,8 +71,8 @@ class OrderCounts:
         return self.rows > 1 and self.count_up and bool(self.fractional or (self.exactly and self.fall))
 
     def doubts(self) -> tuple[str, ...]:
-        """Return a sentence for each sign that rankings are meant in another order than by descending
-        score; () without any."""
+        """Return a sentence for each sign that rankings were meant in another order than by descending score;
+        () if none."""
         said = []
         if self.contrary:
             how = "scores rise from rank to rank, as distances do,"
@@ -99,10 +99,10 @@ def _any_in(steps: Flags, begins: Int64) -> Flags:
 
 
 def order_counts(cuts: Int64, score: Float64, rank: Float64 | None = None) -> OrderCounts:
-    """Return counts of how well rows, or their ranks, agree with scores.
+    """Return counts of how often row order, or ranks if given, agree with scores.
 
     cuts: int64[rankings + 1], first row of each nonempty ranking, and the end.
-    score, rank: float64[rows]; NaN for a row without a rank, None if no row has one.
+    score, rank: float64[rows]; NaN for a row without a rank, None if no row has a rank.
     """
     if len(score) == 0:
         return OrderCounts()
@@ -187,13 +187,12 @@ def may_rise(cuts: Int64, score: Float64) -> bool:
 def counts_of_block(
     cuts: Int64, score: Float64, ranks: Callable[[int], Float64 | None], before: OrderCounts | None
 ) -> OrderCounts:
-    """Return the counts of `order_counts`, with one block of a file's rankings added.
+    """Return the counts of one block of a file's rankings, as `order_counts`, without the earlier blocks.
 
+    If no score rises, ranks are read only in a file's first HEAD_ROWS.
     cuts, score: see `order_counts`.
-    ranks: function that returns the ranks of the first n rows, called only if ranks can change the counts.
-    before: counts of the earlier blocks.
-
-    If no score rises, only the ranks of a file's first HEAD_ROWS are read.
+    ranks: returns the ranks of the block's first n rows; called only if ranks can change the counts.
+    before: sum of the earlier blocks' counts; None for the first block.
     """
     rises = score[1:] > score[:-1]
     rises[cuts[1:-1] - 1] = False
@@ -212,8 +211,8 @@ def counts_of_block(
 
 
 def counts_of_scores(rankings: Iterable[Iterable[float]]) -> OrderCounts:
-    """Return counts of how well the order of each ranking agrees with its scores; empty rankings do not
-    count."""
+    """Return counts of how often the order of rankings, lists of scores, agrees with the scores; empty ones
+    do not count."""
     rows = [row for row in map(list, rankings) if row]
     cuts = np.cumsum([0, *map(len, rows)])
     return order_counts(cuts, np.array(list(chain.from_iterable(rows)), np.float64))

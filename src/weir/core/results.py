@@ -31,7 +31,7 @@ class Result(Protocol):
 
 
 def result_text(result: Result) -> str:
-    """Return a result's tables and notes as text; classes use it as `__repr__`."""
+    """Return a result's tables and notes as plain text; classes use it as `__repr__`."""
     return tables_as_text(result.tables(), "text", notes=result.notes())
 
 
@@ -49,7 +49,7 @@ LEADING = (
 
 @dataclass(frozen=True)
 class ResultKind(Generic[T]):
-    """How results of one kind, such as comparisons, are printed and exported."""
+    """How results of one class, such as comparisons, are printed and exported."""
 
     name: str
     """Name in saved results, for which an entry point in the group `weir.results` names the kind."""
@@ -82,18 +82,17 @@ _KIND_OF: dict[type, ResultKind[Any]] = {}
 
 
 def member_text(one: object) -> str:
-    """Return a single result as the text of its tables, for `__repr__`; the default repr for a class of no
-    ResultKind."""
+    """Return one result as the text of its tables, for `__repr__`; the default repr if its class has no ResultKind."""
     kind = _KIND_OF.get(type(one))
     return object.__repr__(one) if kind is None else tables_as_text(kind.tables((one,)), "text")
 
 
 def member_html(one: object) -> str:
-    """Return a single result as HTML, for `_repr_html_`."""
+    """Return one result as HTML, for `_repr_html_`."""
     kind = _KIND_OF[type(one)]
     return notebook_html((kind.html or kind.page or kind.tables)((one,)), ())
 
 
 def json_lines(records: Iterable[Mapping[str, object]]) -> str:
-    """Return one JSON object a line for each record, at full precision; NaN becomes null."""
+    """Return a line with a JSON object for each record, at full precision; NaN becomes null."""
     return "\n".join(json.dumps(json_value(record), ensure_ascii=False) for record in records)

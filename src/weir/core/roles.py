@@ -1,4 +1,4 @@
-"""Recognise columns of rankings and judgments that stand in each other's place, by their values."""
+"""Recognise exchanged columns of rankings and judgments by their values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from weir.core.strings import Ids, Strings
 from weir.errors import BadValue
 
 GRADES = range(5)
-"""The grades above and at 0 that scales in use have."""
+"""Grades from 0 up on usual scales."""
 MANY_QUERIES = 5
-"""Queries that are not all without a relevant document, or a judged answer, by chance."""
+"""Least number of queries that cannot all lack a relevant document, or a judged answer, by chance."""
 _SCALE = {str(grade) for grade in range(-2, GRADES.stop)}
 _FRACTION = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _COUNTED = 3
@@ -23,17 +23,20 @@ _COUNTED = 3
 
 
 def is_grade(name: str) -> bool:
-    """Return True for a grade of a usual scale, -2 to 4."""
+    """Return True for the text of a grade on a usual scale, -2 to 4."""
     return name in _SCALE
 
 
 def like_grades(names: Strings) -> bool:
-    """Return True if all names are grades of a usual scale, -2 to 4; False without any."""
+    """Return True if all names are grades on a usual scale, -2 to 4; False for no names."""
     return len(names) > 0 and int(names.lengths().max()) <= 2 and set(names.tolist()) <= _SCALE
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return what was found if documents and grades of judgments are exchanged, by the cells of all rows; "" if not."""
+    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not.
+
+    docs, grades: the cells of both columns in judgments.
+    """
     if len(docs) < MANY_QUERIES or not like_grades(docs):
         return ""
     if sum(map(is_grade, grades)) * 2 >= len(grades) or len({*grades}) <= len({*docs.tolist()}):
@@ -45,7 +48,7 @@ def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
 def refuse_exchanged_columns(qrels: Qrels, run: Run, where: str = "") -> None:
     """Raise BadValue if two columns of the run, or of the judgments, are exchanged.
 
-    where: begins messages on the run, such as "run.trec: ".
+    where: beginning of messages on the run, such as "run.trec: ".
     """
     queries, docs = run.queries.strings, run.docs.strings.take(np.unique(run.doc))
     common_queries, common_docs = len(_among(queries, qrels.queries)), len(_among(docs, qrels.docs))
@@ -105,8 +108,7 @@ def _like_fractions(names: Strings) -> bool:
 
 
 def ranks_as_documents(run: Run) -> str:
-    """Return a clause that says that the documents of each ranking are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if
-    not."""
+    """Return a clause that each ranking's documents are its ranks, 1, 2, 3 ... or 0, 1, 2 ...; "" if they are not."""
     lengths = np.diff(run.ptr)
     longest = int(lengths.max(initial=0))
     if longest < _COUNTED:

@@ -1,4 +1,4 @@
-"""Numbers as text: the only place where Weir rounds."""
+"""Format numbers as text: the only module that rounds."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from collections.abc import Callable
 
 
 def score(value: float) -> str:
-    """Return a score with four decimals, as trec_eval; a dash for NaN."""
+    """Return a score with four decimals, as trec_eval; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def between(low: float | None, high: float | None, shown: Callable[[float], str] = score) -> str:
-    """Return an interval as text in brackets; "[-]" if a bound is None or NaN."""
+    """Return an interval as "[low, high]"; "[-]" if a bound is None or NaN.
+
+    shown: formats each bound.
+    """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return "[-]"
     return f"[{shown(low)}, {shown(high)}]"
 
 
 def short_score(value: float) -> str:
-    """Return a score with three decimals; a dash for NaN."""
+    """Return a score with three decimals; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def typeset_change(value: float) -> str:
-    """Return a signed difference with four decimals and a typographic minus; 0 if it rounds to 0, a dash
-    for NaN."""
+    """Return a signed difference with four decimals and a typographic minus; "0" if it rounds to 0, "-" for NaN."""
     shown = f"{value:+.4f}"
     return "-" if math.isnan(value) else "0" if float(shown) == 0 else typeset(shown)
 
@@ -37,13 +39,13 @@ def coarse_score(value: float) -> str:
 
 
 def share_change(ratio: float) -> str:
-    """Return a ratio minus 1 as a signed percentage, such as +5.0%; 0% if it rounds to 0."""
+    """Return a ratio minus 1 as a signed percentage, such as "+5.0%"; "0%" if it rounds to 0."""
     shown = f"{ratio - 1:+.1%}"
     return "0%" if shown in ("+0.0%", "-0.0%") else shown
 
 
 def typeset(sentence: str) -> str:
-    """Return a sentence with typographic minus signs, and 0 for differences that round to 0."""
+    """Return a sentence with typographic minus signs, and 0 for signed numbers such as +0.0000."""
     return _MINUS.sub("−", _ZERO.sub("0", sentence))
 
 
@@ -57,12 +59,12 @@ def count(value: float, decimals: int = 0) -> str:
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """Return a share (0 to 1) as a percentage."""
+    """Return a share (0 to 1) as a percentage with `decimals` decimals."""
     return f"{value:.{decimals}%}"
 
 
 def percent_points(value: float) -> str:
-    """Return a score times 100 with three decimals, as BIRCO prints it."""
+    """Return a score times 100 with three decimals, as BIRCO prints scores."""
     return f"{100 * value:.3f}"
 
 
@@ -72,19 +74,19 @@ def percent_step(value: float) -> str:
 
 
 def change(value: float) -> str:
-    """Return a signed difference with four decimals, +0.0000 if it rounds to 0; a dash for NaN."""
+    """Return a signed difference with four decimals; "+0.0000" if it rounds to 0, "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:+.4f}".replace("-0.0000", "+0.0000")
 
 
 def probability(value: float) -> str:
-    """Return a p-value with four decimals, "<0.0001" instead of zero; a dash for NaN."""
+    """Return a p-value with four decimals; "<0.0001" if it rounds to zero, "-" for NaN."""
     if math.isnan(value):
         return "-"
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
 
 
 def effect(value: float | None) -> str:
-    """Return a signed effect size with two decimals; a dash for None or NaN."""
+    """Return a signed effect size with two decimals; "-" for None or NaN."""
     return "-" if value is None or math.isnan(value) else f"{value:+.2f}"
 
 
@@ -94,7 +96,7 @@ def exact(value: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a measured quantity with about three digits; a dash for None or NaN."""
+    """Return a measured quantity with about three digits; "-" for None or NaN."""
     if value is None or math.isnan(value):
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -107,7 +109,7 @@ def money(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time with two digits in s, min, h or days; a dash for None."""
+    """Return a time with about two digits in s, min, h or days; "-" for None."""
     if seconds is None:
         return "-"
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
@@ -117,7 +119,7 @@ def duration(seconds: float | None) -> str:
 
 
 def bytes_text(count: float | None) -> str:
-    """Return a number of bytes with two digits in kB, MB, GB or TB (powers of 1,000); a dash for None."""
+    """Return a number of bytes with about two digits in kB, MB, GB or TB (powers of 1,000); "-" for None."""
     if count is None:
         return "-"
     for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
@@ -131,12 +133,12 @@ def _two(value: float) -> str:
 
 
 def one_or_more(count: int, one: str, more: str) -> str:
-    """Return `one` for a count of 1, else `more`."""
+    """Return the singular `one` for a count of 1, else the plural `more`."""
     return one if count == 1 else more
 
 
 def counted(count: int, one: str, more: str = "") -> str:
-    """Return a count and its noun, such as "2 queries"; the plural is `more`, by default `one` with an s."""
+    """Return a count with its noun, such as "2 queries"; the plural is `more`, by default `one` + "s"."""
     return f"{count:,} {one_or_more(count, one, more or one + 's')}"
 
 

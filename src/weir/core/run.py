@@ -41,8 +41,10 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings, one for each query, without duplicates, by descending score then descending document id;
-    read-only."""
+    """Rankings of a system, one for each query, read-only.
+
+    Each is without duplicates, by descending score, then descending document id.
+    """
 
     queries: Ids
     """All queries asked; a ranking may be empty."""
@@ -57,11 +59,11 @@ class Run:
     ties: Ties = "trec"
     """The rule by which scores are compared."""
     float_rank: Int32 | None = None
-    """int32[n]: ranks by "trec9", if they differ and need identifiers that `docs` does not hold."""
+    """int32[n]: ranks by "trec9", if they differ and identifiers of documents were not read; else None."""
     doubts: tuple[str, ...] = ()
     """Sentences on signs that another order was meant, such as ranks that contradict scores (core/rank_order.py)."""
     barred: tuple[int, int] = (0, 0)
-    """(documents, rankings): removed because the queries may not have them."""
+    """(documents, rankings) removed because the queries do not allow them."""
 
     @staticmethod
     @named_arguments
@@ -69,7 +71,8 @@ class Run:
         """Return a run from {query: {document: score}}, the form of pytrec_eval, ranx and BEIR.
 
         A ranking may also be documents in rank order, (document, score) pairs, an array, or a pandas Series.
-        Raises BadRanking for a score that is not a finite number, a repeated document, and any other shape.
+
+        Raises BadRanking for a score that is not a finite number, a repeated document, and any other form.
         """
         if not isinstance(rankings, Mapping):
             raise BadRanking(
@@ -98,7 +101,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from aligned columns, in any order, of query numbers, document numbers and scores.
+        """Return a run from columns, in any order, with a query number, document number and score for each row.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -131,7 +134,7 @@ class Run:
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run atomically, in the format that the file name says.
+        """Write the run atomically, in the format of the file name's ending.
 
         Raises BadValue for an identifier that the format cannot hold.
         """
@@ -165,7 +168,7 @@ class Run:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query", "doc", "rank", "score": values}, a value for each row, in rank order.
+        """Return {"query", "doc", "rank", "score"} with a value for each row, in rank order.
 
         Raises BadValue if document identifiers were not read.
         """
@@ -195,7 +198,7 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """Return the run with only the first k documents of every ranking; raises BadValue for k below 1."""
+        """Return the run with the first k documents of every ranking; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
@@ -205,7 +208,7 @@ class Run:
         return ranks(self.ptr)
 
     def without_self(self) -> Run:
-        """Return the run without documents that have the identifier of their query, as in ArguAna and Quora.
+        """Return the run without documents that have the identifier of their query, as for ArguAna and Quora.
 
         To keep k documents, search k + 1. Raises BadValue if document identifiers were not read.
         """
@@ -219,7 +222,8 @@ class Run:
         parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
             without it is its own document.
 
-        Raises BadValue for a passage without a document and a separator that no identifier has.
+        Raises BadValue for a passage without a document, a separator that no identifier has, and if document
+        identifiers were not read.
         """
         self.refuse_nameless()
         names = self.docs.tolist()
@@ -238,10 +242,9 @@ class Run:
         return Run.from_columns(self.queries, documents, *columns, Named(self.name, self.ties))
 
     def by_identifier(self, queries: Queries) -> Run:
-        """Return the run with identifiers in place of query texts, and warn (RankingWarning), if the run
-        names its queries by text.
+        """Return the run with query identifiers in place of query texts, and issue a RankingWarning.
 
-        The run as it is if it has an identifier of `queries`, or texts that are no queries or ambiguous.
+        Unchanged if it has an identifier of `queries`, or if texts are unknown or ambiguous.
         """
         if not len(self.queries) or (queries.ids.codes(self.queries.strings) >= 0).any():
             return self
@@ -255,10 +258,9 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
-        allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
 
-        Rankings of other queries are kept. Raises BadValue for filters not yet evaluated on documents.
+        Rankings of other queries stay. Raises BadValue for filters not yet evaluated on documents.
         """
         metadata = queries.metadata
         if metadata is None:
@@ -271,28 +273,30 @@ class Run:
         return run if fitting is None else run.permitted(fitting.take(code))
 
     def without(self, excluded: DocumentLists) -> Run:
-        """Return the run without the documents listed for each query, aligned with its queries; raises
-        BadValue if document identifiers were not read."""
+        """Return the run without the documents listed for each of its queries.
+
+        Raises BadValue if document identifiers were not read.
+        """
         return self._keep(~self._listed(excluded))
 
     def among(self, candidates: DocumentLists) -> Run:
-        """Return the run with only the documents listed for each query, aligned with its queries; an empty
-        list keeps all.
+        """Return the run with only the documents listed for each of its queries; an empty list allows all.
 
         Raises BadValue if document identifiers were not read.
         """
         return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
 
     def permitted(self, masks: DocumentMasks) -> Run:
-        """Return the run with only the documents that the masks, aligned with its queries, permit; raises
-        BadValue if document identifiers were not read."""
+        """Return the run with only the documents that the masks of its queries permit.
+
+        Raises BadValue if document identifiers were not read.
+        """
         self.refuse_nameless()
         doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
         return self._keep(masks.allow(self.query_of_row(), doc))
 
     def tied_beyond(self, k: int) -> NDArray[np.bool_]:
-        """Return True for each query whose documents at ranks k and k + 1 tie by the run's `ties`, bool[Q]; False for
-        one with k documents or fewer."""
+        """Return True for each query whose documents at ranks k and k + 1 tie by the run's `ties`, bool[Q]."""
         return tied_beyond(self.ptr, compared(self.score, self.ties), k)
 
     def tied(self) -> Int32:
@@ -300,8 +304,7 @@ class Run:
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def float_ranks(self) -> Int32 | None:
-        """Return the rank of each row if scores are compared as 32-bit floats, int32[n]; None if no rank
-        changes, or unknown."""
+        """Return the rank of each row by scores as 32-bit floats, int32[n]; None if no rank changes, or not known."""
         if self.ties == "trec9" or int(self.doc.min(initial=0)) < 0:
             return self.float_rank
         close = close_as_floats(self.ptr, self.score)
@@ -332,7 +335,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Named:
-    """A name for a run, and the rule by which it orders ties."""
+    """The name of a run, and the rule by which it orders ties."""
 
     name: str = "run"
     ties: Ties = "trec"

@@ -44,7 +44,7 @@ class Note:
 
     @property
     def with_details(self) -> str:
-        """The sentence with its details."""
+        """The note followed by its details."""
         return f"{self}; {self.details}" if self.details else str(self)
 
     def about(self, name: str) -> Note:
@@ -69,7 +69,7 @@ class LabelUse:
     """float64[M, Q]: values by people's labels alone; None if equal to the scores or unknown."""
 
     def take(self, rows: Int64) -> LabelUse:
-        """Return the use for the queries at these positions; `share` becomes NaN."""
+        """Return the use for the queries at these positions, with a NaN `share`."""
         people = None if self.people is None else self.people[:, rows]
         return replace(self, people=people, share=math.nan)
 
@@ -79,7 +79,7 @@ class LabelUse:
 
 @dataclass(frozen=True)
 class Row:  # noqa: PLW1641  the dataclass makes the hash
-    """The mean of a measure over the judged queries of a dataset, with its interval."""
+    """One line of a result table: the mean of a measure over the judged queries of a dataset, with its interval."""
 
     dataset: str
     system: str
@@ -124,12 +124,12 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
     @property
     def called(self) -> str:
-        """The title if there is one, else the system's name."""
+        """The name to show: the title, else the system's name."""
         return self.title or self.system
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
-        """Return the row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
+        """Return the row that `to_dict` wrote as a dict; raises KeyError or TypeError for another dict."""
         values: dict[str, Any] = {}
         for name, column in Row.__dataclass_fields__.items():
             if name in fields or column.default is MISSING:
@@ -141,7 +141,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
         return Row(**values)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the row as a dict without default values; NaN becomes None."""
+        """Return {field: value} without fields at their defaults; NaN becomes None."""
         defaults = {name: field.default for name, field in self.__dataclass_fields__.items()}
         values = {name: value for name, value in asdict(self).items() if value != defaults[name]}
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
@@ -152,7 +152,7 @@ class Row:  # noqa: PLW1641  the dataclass makes the hash
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureScores(Mapping[str, float]):
-    """The values of one measure by query: a mapping, NaN if the measure is undefined."""
+    """The values of one measure, as a mapping by query; NaN where the measure is undefined."""
 
     measure: str
     queries: Ids
@@ -206,7 +206,7 @@ GEOMETRIC: Hook[[str], bool] = Hook("measures with geometric means")
 
 
 def known_mean(values: Float64) -> float:
-    """Return the mean of the values that are not NaN; NaN if there are none."""
+    """Return the mean of the values that are not NaN; NaN if none."""
     known = values[~np.isnan(values)]
     return math.fsum(known.tolist()) / len(known) if len(known) else math.nan
 
@@ -215,7 +215,7 @@ def known_mean(values: Float64) -> float:
 class Scores:
     """Values of measures by query, not rounded; prints as a table of means with their intervals.
 
-    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values by query; iteration gives names of
+    `scores["nDCG@10"]` or `scores[nDCG @ 10]` gives a measure's values by query; iteration yields names of
     measures.
     """
 
@@ -225,7 +225,7 @@ class Scores:
     values: Float64
     """float64[M, Q], NaN if a measure is undefined."""
     answered: NDArray[np.bool_]
-    """bool[Q]: the run returned a document."""
+    """bool[Q]: True if the run returned a document."""
     tied: float = 0.0
     """Share of returned documents that are tied."""
     ignored: int = 0
@@ -234,20 +234,21 @@ class Scores:
     """Measures whose values are logarithms."""
     conventions: str = "default"
     low: Float64 | None = None
-    """float64[M, Q]: lowest value over all orders of ties, like `high`; NaN if unknown, None if not computed."""
+    """float64[M, Q]: lowest value over all orders of ties, `high` the highest; NaN if unknown, None if not
+    computed."""
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
-    """(name asked for, name in `measures`) of measures asked for by an alias, such as "AP(rel=1)"."""
+    """(requested name, name in `measures`) of measures requested by an alias, such as "AP(rel=1)"."""
     judged_at_10: float = math.nan
     """Mean share of judged documents in the top 10; NaN if not known."""
     judged: Float64 | None = None
-    """float64[Q]: that share of each query, NaN if it does not count; None if not known."""
+    """float64[Q]: share of judged documents in the top 10, NaN for a query that does not count; None if not known."""
     labels: LabelUse | None = None
     """None if all labels are people's, or taken to be."""
     remarks: tuple[Note, ...] = ()
-    """Notes that only scoring could make, such as on grades or on scores equal as floats."""
+    """Notes from scoring, such as on grades or on scores equal as floats."""
     origin: Origin = field(default_factory=Origin)
-    """Collection, judgments and system, which decide if scores may be combined."""
+    """Collection, judgments and system, which decide whether scores may be combined."""
 
     def __getitem__(self, measure: object) -> MeasureScores:
         number = self._number(str(measure))
@@ -276,8 +277,7 @@ class Scores:
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on unanswered and unjudged queries, ties and conventions, as `weir eval` prints
-        them."""
+        """Return notes on unanswered and unjudged queries, ties and conventions, as `weir eval` prints them."""
         return SCORE_NOTES(self)
 
     def plot(self) -> Plot:
@@ -287,11 +287,13 @@ class Scores:
     @staticmethod
     @checked
     def from_dict(values: Mapping[str, Mapping[str, float]]) -> Scores:
-        """Return scores from {measure: {query: value}}; NaN is undefined.
+        """Return scores from {measure: {query: value}}; NaN means undefined.
 
-        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Names of measures are not
-        checked. Raises BadValue if there is no value, for measures of different queries, and for a geometric
-        measure with a value above 0 and none below.
+        Values of geometric measures, such as gmAP, are logarithms, as from `to_dict`. Names of measures are
+        not checked.
+
+        Raises BadValue for no values, measures of different queries, and a geometric measure with a value
+        above 0 and none below.
         """
         first = next(iter(values.values()), {})
         if not first:
@@ -319,23 +321,23 @@ class Scores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, Any]:
-        """Return {"query": identifiers, measure: values}."""
+        """Return {"query": identifiers, and for each measure its name: values}."""
         return {"query": self.queries.tolist(), **dict(zip(self.measures, self.values, strict=True))}
 
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> Scores:
-        """Return the scores that `save` wrote. Raises FormatError for another file."""
+        """Return the scores that `save` wrote to a file. Raises FormatError for another file."""
         return READ_SCORES(path)
 
     @checked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all values and metadata as JSON at full precision."""
+        """Write all values and metadata to a JSON file at full precision."""
         WRITE_SCORES(self, path)
 
     def take(self, rows: Int64) -> Scores:
-        """Return the scores of the queries at these positions, without ties, notes and other facts of all
-        queries together."""
+        """Return the scores of the queries at these positions, without facts of all queries together, such as
+        remarks and ties."""
         ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
         judged = None if self.judged is None else self.judged[rows]
         return Scores(
@@ -381,7 +383,7 @@ class Scores:
         return self.measures.index(measure)
 
     def id_order(self) -> Int64:
-        """Return the positions of queries by descending identifier, int64[Q]: the order in which they are
+        """Return the positions of queries by descending identifier, int64[Q], the order in which they are
         resampled."""
         return np.argsort(self.queries.tie_ranks)
 
@@ -390,30 +392,30 @@ class Scores:
         return self.of(measure)[self.id_order()]
 
     def mean(self, measure: object) -> float:
-        """Return a measure's mean over the queries for which it is defined, NaN without any. Raises
+        """Return a measure's mean over the queries for which it is defined, as `mean_values`. Raises
         UnknownName if absent."""
         return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
-        """Return {measure: mean over the queries for which it is defined}."""
+        """Return {measure: mean}, as `mean_values`."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
 
     def mean_values(self) -> Float64:
-        """Return the mean of each measure over the queries for which it is defined, float64[M]; NaN without
-        any.
+        """Return the mean of each measure over the queries for which it is defined, geometric for geometric
+        measures, float64[M].
 
-        Geometric measures give the geometric mean.
+        NaN if none.
         """
         return self._means(self.values)
 
     def people_means(self) -> Float64:
-        """Return the mean of each measure by only people's labels, float64[M]; NaN if not known."""
+        """Return the mean of each measure by people's labels alone, float64[M]; NaN if not known."""
         if self.labels is None or self.labels.people is None:
             return np.full(len(self.measures), np.nan)
         return self._means(self.labels.people)
 
     def remarked(self, notes: Iterable[Note]) -> Scores:
-        """Return the scores with these notes added."""
+        """Return the scores with these notes appended to `remarks`."""
         more = tuple(notes)
         return replace(self, remarks=(*self.remarks, *more)) if more else self
 
@@ -423,8 +425,8 @@ class Scores:
         return counts
 
     def movable(self) -> Int64:
-        """Return the number of queries whose value depends on the order of ties, int64[M]; 0 if that was
-        not computed."""
+        """Return the number of queries whose value depends on the order of ties, int64[M]; 0 if that was not
+        computed."""
         if self.low is None or self.high is None:
             return np.zeros(len(self.measures), np.int64)
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
@@ -456,10 +458,8 @@ class Scores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedScores(Mapping[str, Scores]):
-    """Scores of groups of queries, as a mapping by label.
-
-    Prints as a table of groups, their macro mean (equal weights) and the mean over all queries.
-    """
+    """Scores of groups of queries, as a mapping by label; prints as a table with macro mean (equal weights)
+    and overall mean."""
 
     name: str
     whole: Scores
@@ -470,7 +470,7 @@ class GroupedScores(Mapping[str, Scores]):
 
     @staticmethod
     def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
-        """Return the scores of each group with queries; raises BadValue if no query has one."""
+        """Return the scores of each nonempty group; raises BadValue if no query has a group."""
         rows = groups.rows(scores.queries)
         if not rows:
             raise BadValue(f"`by={groups.name!r}`: none of the {len(scores.queries)} queries has a group")
@@ -503,7 +503,7 @@ class GroupedScores(Mapping[str, Scores]):
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"group", "query", each measure: values}, a value for each query of each group."""
+        """Return {"group", "query", each measure} with a value for each query of each group."""
         lines = [
             {"group": group, "query": query} | dict(zip(one.measures, values, strict=True))
             for group, one in self.items()
@@ -516,7 +516,7 @@ class GroupedScores(Mapping[str, Scores]):
         return self.whole.means()
 
     def macro(self) -> dict[str, float]:
-        """Return {measure: mean of the group means that are defined}; NaN without any."""
+        """Return {measure: mean of the defined group means}; NaN if none."""
         means = np.array([part.mean_values() for part in self.parts.values()])
         defined = [column[~np.isnan(column)] for column in means.T]
         return {
@@ -526,7 +526,7 @@ class GroupedScores(Mapping[str, Scores]):
 
 
 def averaged(mean: float, geometric: bool) -> float:
-    """Return a mean or bound as reported: exponentiated if its values are logarithms (`geometric`)."""
+    """Return a mean or bound as reported: exponentiated if `geometric`, as its values are logarithms."""
     return math.exp(mean) if geometric else mean
 
 
@@ -535,7 +535,7 @@ def averaged(mean: float, geometric: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class JudgedScores:
-    """The scores on a collection, with hashes of its judgments."""
+    """The scores of a system on one collection, with hashes of its judgments."""
 
     scores: Scores
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -545,8 +545,7 @@ class JudgedScores:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the judgments of all queries, 16 hexadecimal digits; the order of queries does not
-        matter."""
+        """Hash of `marks`, 16 hexadecimal digits; the order of queries does not matter."""
         text = json.dumps(sorted(self.marks.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -573,7 +572,7 @@ class SystemScores:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {"dataset", "query", each measure: values}, a value for each query of each collection."""
+        """Return {"dataset", "query", each measure} with a value for each query of each collection."""
         lines = [
             {"dataset": name, "query": query} | dict(zip(one.scores.measures, values, strict=True))
             for name, one in self.datasets.items()

@@ -1,4 +1,4 @@
-"""Short names of systems, with only the parts that tell them apart."""
+"""Short names of systems, with only the settings that tell them apart."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ _LONGEST = 1000  # characters of a name that is looked into
 
 
 def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return a short name for each system, different for different names: `dense("minilm", dtype="bf16")`
-    becomes minilm.
+    """Return a distinct short label for each system: `dense("minilm", dtype="bf16")` gives minilm.
 
-    chosen: {name: label} of systems with a fixed label; labels must differ from each other and from other names.
-
-    Settings are dropped, and the function around a model's name. Equal names get back the settings that
-    differ, then the function, then all. A name that is no expression is kept.
+    Settings are dropped, and the function around a model's name; equal labels get back the settings that
+    differ, then the function, then the full name. Names that are no expressions stay.
+    chosen: {name: label} of systems with a fixed label.
     """
     chosen = chosen or {}
     trees = [None if name in chosen else _tree(name) for name in names]
@@ -48,7 +46,7 @@ def short_names(names: Sequence[str], chosen: Mapping[str, str] | None = None) -
 
 
 def run_titles(names: Sequence[str]) -> dict[str, str]:
-    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems their name."""
+    """Return {name: title}: `run("runs/bm25.trec")` has the title bm25, other systems have their name."""
     short = dict(zip(names, short_names(names), strict=True))
     trees = {name: _tree(name) for name in names}
     files = {n for n, t in trees.items() if isinstance(t, ast.Call) and ast.unparse(t.func) == "run"}
@@ -56,8 +54,7 @@ def run_titles(names: Sequence[str]) -> dict[str, str]:
 
 
 def look_alike_notes(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC,
-    NFD)."""
+    """Return a sentence for each set of names that differ only in blanks or Unicode composition (NFC, NFD)."""
     looks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         looks.setdefault(" ".join(normalize("NFC", name).split()), []).append(ascii(name))
@@ -65,10 +62,10 @@ def look_alike_notes(names: Iterable[str]) -> list[str]:
 
 
 def systems_called(text: str, titles: Mapping[str, str]) -> set[str]:
-    """Return the names of the systems that a text means: by full name, else title, short name, or path of
-    stored rankings.
+    """Return the systems that a text means, as name, else title, short name, or path of rankings without its
+    first folders.
 
-    A path may lack its first folders, as "BM25.trec.gz". Empty if none matches.
+    titles: {name: title}.
     """
     names, parts = tuple(titles), PurePath(text).parts
     short = dict(zip(names, short_names(names), strict=True))

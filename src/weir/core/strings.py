@@ -18,27 +18,26 @@ Int64: TypeAlias = NDArray[np.int64]
 
 
 def offsets(lengths: NDArray[np.integer] | NDArray[np.bool_]) -> Int64:
-    """Return int64[n + 1] offsets of consecutive pieces with these lengths."""
+    """Return the offsets of consecutive pieces with these lengths, int64[n + 1], from 0."""
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr
 
 
 def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Return (begin[i]..end[i] - 1 for all i, concatenated; the i of each), both int64."""
+    """Return (the numbers begin[i] to end[i] - 1 for all i, concatenated; the i of each number), int64 each."""
     length = end - begin
     of = np.repeat(np.arange(len(length)), length)
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
 def valid_offsets(ptr: Int64, total: int) -> bool:
-    """Return True if offsets begin at 0, end at `total` and never decrease; compiled loops do not check
-    this."""
+    """Return True if offsets begin at 0, end at `total` and never decrease, which compiled loops do not check."""
     return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
 
 
 def is_permutation(order: NDArray[np.integer]) -> bool:
-    """Return True if an array holds each number below its length exactly once."""
+    """Return True if an array of length n has each number from 0 to n - 1 exactly once."""
     n = len(order)
     if not in_range(order, n):
         return False
@@ -48,7 +47,7 @@ def is_permutation(order: NDArray[np.integer]) -> bool:
 
 
 def in_range(values: NDArray[np.integer], count: int) -> bool:
-    """Return True if all numbers are in 0..count - 1, also for an empty array."""
+    """Return True if all numbers are from 0 to count - 1; also for an empty array."""
     return values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < count
 
 
@@ -65,7 +64,10 @@ _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.u
 def load_words(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the first eight bytes at each start as a little-endian word, zero beyond `length`, uint64[n]."""
+    """Return the first eight bytes of each string as a little-endian word, zero beyond its end, uint64[n].
+
+    start, length: string i is data[start[i] : start[i] + length[i]].
+    """
     if len(data) < 8:
         data = np.concatenate([data, np.zeros(8, np.uint8)])
     data = np.ascontiguousarray(data)
@@ -114,7 +116,7 @@ def hash_strings(
 ) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each byte string data[start[i] : start[i] + length[i]], uint64[n].
 
-    Equal on every machine and to `weir.kernels.lines.hash_bytes`. Hashes may collide.
+    Equal on every machine and to `weir.kernels.lines.hash_bytes`; distinct strings may collide.
     """
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
@@ -137,7 +139,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 def first_repeated(values: Iterable[T]) -> T | None:
-    """Return the first value that occurred before, or None."""
+    """Return the first value that occurred before; None if none."""
     seen: set[T] = set()
     for value in values:
         if value in seen:
@@ -147,7 +149,7 @@ def first_repeated(values: Iterable[T]) -> T | None:
 
 
 class StringColumn(Protocol):
-    """Strings by position, in memory as `Strings` or read on demand."""
+    """A column of strings, in memory (`Strings`) or read on demand."""
 
     def __len__(self) -> int: ...
 
@@ -159,13 +161,13 @@ class StringColumn(Protocol):
         """Return the size of each string in bytes, int64[n]."""
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return strings start..stop-1, clipped as a list's slice."""
+        """Return the strings start to stop - 1, clipped as a list's slice."""
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
         """Return a copy of the strings at these positions, in this order."""
 
     def tolist(self) -> list[str]:
-        """Return all strings as Python strings."""
+        """Return all strings as a list of str."""
 
 
 _BREAK = 0x0A
@@ -178,7 +180,7 @@ SHOWN_STRINGS, SHOWN_CHARACTERS = 5, 40
 
 
 def shown_beginning(column: StringColumn) -> str:
-    """Return the number of strings and the first five, cut to 40 characters, for a repr."""
+    """Return the number of strings and the first five, cut to 40 characters, as text for a repr."""
     first = [repr(column[n][:SHOWN_CHARACTERS]) for n in range(min(SHOWN_STRINGS, len(column)))]
     return f"{len(column):,}{': ' * bool(first)}{', '.join(first)}{', ...' * (len(column) > len(first))}"
 
@@ -197,7 +199,7 @@ class Strings:
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
-        """Return packed Python strings; raises BadValue for a lone surrogate, which UTF-8 cannot hold."""
+        """Return a column of Python strings; raises BadValue for a lone surrogate, which UTF-8 cannot encode."""
         try:
             return Strings.packed([v.encode("utf-8") for v in values])
         except UnicodeEncodeError as error:
@@ -211,7 +213,7 @@ class Strings:
 
     @staticmethod
     def concatenated(columns: Sequence[Strings]) -> Strings:
-        """Return a copy of several columns as one."""
+        """Return a copy of several columns as one column."""
         pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
         lengths = np.concatenate([np.zeros(0, np.int64), *(c.lengths() for c in columns)])
         return Strings(np.concatenate([np.zeros(0, np.uint8), *pieces]), offsets(lengths))
@@ -243,7 +245,7 @@ class Strings:
         return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Return strings start..stop-1, clipped as a list's slice; shares the data."""
+        """Return the strings start to stop - 1, clipped as a list's slice, without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         return Strings(self.data, self.ptr[start : stop + 1])
@@ -281,7 +283,7 @@ _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
-    """Sorted 64-bit hashes of strings, with the position of each string, for look-up."""
+    """Sorted 64-bit hashes of strings, with the position of each string."""
 
     hashes: NDArray[np.uint64]
     positions: Int32
@@ -296,7 +298,7 @@ class HashIndex:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids:
-    """Distinct identifiers, numbered 0..n-1 in their order."""
+    """Distinct identifiers, numbered from 0 in their order."""
 
     column: StringColumn
     index: Callable[[], HashIndex] | None = None
@@ -307,7 +309,7 @@ class Ids:
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:
-        """Return identifiers, written as text (1 -> "1") and numbered in this order.
+        """Return identifiers, converted to text (1 -> "1") and numbered in this order.
 
         Raises BadValue for a duplicate, empty or too long identifier.
         """
@@ -348,7 +350,7 @@ class Ids:
 
     @cached_property
     def strings(self) -> Strings:
-        """All identifiers, read into memory; `take` reads only some."""
+        """All identifiers, read into memory."""
         return self.column.slice(0, len(self))
 
     def tolist(self) -> list[str]:
@@ -406,16 +408,15 @@ class Ids:
 
     @cached_property
     def tie_ranks(self) -> Int32:
-        """Position of each identifier in descending byte order, int32[n], by which ties of scores are
-        ordered."""
+        """Position of each identifier in descending byte order, int32[n], which orders documents of equal score."""
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
 def descending_bytes(strings: Strings) -> Int64:
-    """Return the permutation that sorts strings in descending byte order (strcmp), equal ones by
-    descending position, int64[n]."""
+    """Return the positions of strings in descending byte order (strcmp), int64[n]; equal strings by
+    descending position."""
     n = len(strings)
     lengths = strings.lengths()
     width = int(lengths.max()) if n else 0
@@ -461,10 +462,10 @@ def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def equal_at(data: Bytes, start: Int64, length: Int64, strings: Strings) -> Int64:
-    """Return the i whose byte string data[start[i] : start[i] + length[i]] equals string i of `strings` and is
-    not empty, int64[n].
+    """Return the i where data[start[i] : start[i] + length[i]] equals string i of `strings` and is not empty,
+    ascending int64.
 
-    Strings of equal length and hash count as equal.
+    Equality is judged by length, first and last byte, and hash.
     """
     at = np.flatnonzero((length == strings.lengths()) & (length > 0))
     for end in (0, -1):  # the first and the last byte leave few to be hashed

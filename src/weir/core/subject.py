@@ -1,4 +1,4 @@
-"""The subject of an audit: a collection with its judgments and runs; any part may be missing."""
+"""The subject of an audit: a collection with its judgments and runs, any of which may be missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weir.errors import BadValue
 
 T = TypeVar("T")
 TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
-"""Returns the vectors of queries, float32[n, d]."""
+"""A function that returns the vectors of queries, float32[n, d]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class TokenLimit:
     tokens: int
     """Most tokens of a document."""
     extents: Callable[[Sequence[str]], tuple[Int64, Int64]]
-    """Returns, for some texts, tokens without truncation and characters read, both int64[n]."""
+    """Returns (tokens without truncation, characters read) of each text, int64[n] each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A collection, judgments and runs to audit; parts that are None or empty are missing."""
+    """A collection, judgments and runs to audit; fields that are None or empty are missing."""
 
     name: str
     corpus: Corpus | None = None
@@ -74,7 +74,7 @@ class Subject:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The names of the fields that are present, such as "corpus"; "qrels" only with judgments."""
+        """The names of the fields that are present, such as "corpus"; "qrels" only if there are judgments."""
         judged = self.qrels if self.qrels is not None and len(self.qrels) else None
         here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
         several = {"runs": self.runs, "training": self.training}
@@ -92,12 +92,12 @@ class Subject:
 
     @property
     def queries_called(self) -> str:
-        """Words for `judged_queries` in sentences: "judged queries", or "queries" without judgments."""
+        """The noun for `judged_queries` in sentences: "judged queries", or "queries" without judgments."""
         return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property
     def joins(self) -> dict[str, Judged]:
-        """Each run joined with the judgments, by name; raises BadValue without judgments."""
+        """{run name: run joined with the judgments}; raises BadValue without judgments."""
         return {name: Judged.of(run, self.need_qrels()) for name, run in self.runs.items()}
 
     def need_corpus(self) -> Corpus:

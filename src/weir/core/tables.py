@@ -57,7 +57,7 @@ _PAGE = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: its text, and marks such as bold."""
+    """One cell of a table: its text, unrounded number, and marks such as bold."""
 
     text: str
     best: bool = False
@@ -113,15 +113,15 @@ class Table:
 
     @property
     def numbers(self) -> range:
-        """The positions of the columns that hold numbers, which are right-aligned."""
+        """The positions of the right-aligned columns."""
         end = len(self.header) - self.tail
         return range(self.keys if self.right is None else end - self.right, end)
 
     def lines(self, colour: bool = False) -> list[list[str | Styled]]:
-        """Return the header and rows as cells for a terminal: text, * for the best, triangles for verdicts,
-        letters of groups.
+        """Return header and rows as cells for a terminal: text, then * for the best, ▲ or ▼ for the verdict,
+        group letters.
 
-        colour: style cells that have a style.
+        colour: style the cells that have a style.
         """
         ends, widths = list[list[tuple[str, str, str]]](), [[0, 0, 0] for _ in self.header]
         for row in self.rows:
@@ -144,8 +144,8 @@ class Table:
         return lines
 
     def text(self, width: int | None = None, colour: bool = False) -> str:
-        """Return the table for a terminal of `width` columns; None is unbounded. Columns that do not fit
-        go below."""
+        """Return the table as text for a terminal of `width` columns; None is unbounded. Columns that do not
+        fit go below."""
         if self.turned is not None and self.turned.block_count(width) < self.block_count(width):
             return replace(self.turned, notes=self.notes).text(width, colour)
         parts = [_paragraph(self.title, width)] if self.title else []
@@ -172,7 +172,8 @@ class Table:
         return "\n\n".join(parts)
 
     def block_count(self, width: int | None) -> int:
-        """Return the number of blocks, one below another, that the table needs to fit a width; 1 for None."""
+        """Return the number of blocks, stacked vertically, into which a terminal of `width` columns splits
+        the table; 1 for None."""
         if width is None:
             return 1
         room = max(width, _NARROWEST)
@@ -180,8 +181,10 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return comma-separated values: the header, then each cell's unrounded number, else its text, without its
-        mark; a number that is not there is empty, a text like a formula has an apostrophe before it."""
+        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without marks.
+
+        Missing numbers are empty; text like a formula gets an apostrophe first.
+        """
         lines = [
             [c.value if c.value is not None else _number(c.text) if i in self.numbers else c.text
              for i, c in enumerate(row)] for row in self.rows
@@ -189,7 +192,7 @@ class Table:
         return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
-        """Return a Markdown table: the best in bold, triangles for verdicts, then letters."""
+        """Return the table as Markdown: the best in bold, triangles for verdicts, then group letters."""
         head = [markdown_escaped(name) for name in self.header]
         rule = ["---:" if i in self.numbers else "---" for i in range(len(head))]
         lines = [_piped(head), "|" + "|".join(rule) + "|"] if head else []
@@ -203,7 +206,7 @@ class Table:
     def latex(self) -> str:
         """Return a LaTeX tabular for the packages booktabs and, with verdicts, amssymb.
 
-        The best value is bold, the second underlined, verdicts and letters are superscripts, sentences
+        The best value is bold, the second underlined; verdicts and letters are superscripts, sentences
         comments.
         """
         above, notes = ([f"% {_latex_escaped(line.strip())}" for line in part if line]
@@ -233,11 +236,11 @@ class Table:
         return self.html()
 
     def html(self) -> str:
-        """Return an HTML table with its style, for a notebook or a page; text colour is inherited."""
+        """Return the table as HTML with its style sheet, for a notebook or a page."""
         return f"{_STYLE}\n{self.html_body()}"
 
     def html_body(self) -> str:
-        """Return the table and the sentences as HTML without a style."""
+        """Return the table and its sentences as HTML without the style sheet."""
         if self.leading is not None:
             others = [i for i in range(self.keys, len(self.header)) if i != self.leading]
             order = [*range(self.keys), self.leading, *others]
@@ -296,7 +299,7 @@ def table_of(
     notes: Iterable[str] = (),
     above: Iterable[str] = (),
 ) -> Table:
-    """Return a table whose header is the first of `lines`; other arguments are fields of `Table`."""
+    """Return a table whose header is the first of `lines`; the other arguments are fields of `Table`."""
     header, *rest = lines
     rows = tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in line) for line in rest)
     names = tuple(str(name) for name in header)
@@ -304,9 +307,9 @@ def table_of(
 
 
 def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) -> Table:
-    """Return the first ten rows of columns, with long texts cut, as a table under `title`.
+    """Return a table of the first ten rows of these columns, with long texts cut, below `title`.
 
-    count: the number of all rows, which a sentence below states.
+    count: the number of all rows, by which a sentence says how many are not shown.
     """
     rows = list(zip(*(column[:FIRST] for column in columns.values()), strict=True))
     lines = [
@@ -323,12 +326,12 @@ def first_rows(columns: Mapping[str, Sequence[object]], title: str, count: int) 
 
 
 def folded_html(summary: str, inside: str) -> str:
-    """Return HTML that shows `summary`, and after a click `inside`."""
+    """Return HTML that shows `summary`, and `inside` after a click."""
     return f"<details><summary>{html_escaped(summary)}</summary>\n{inside}\n</details>"
 
 
 def excerpt(text: str, most: int) -> str:
-    """Return at most `most` characters of the text, cut at the end of a word if possible, with "…"."""
+    """Return at most `most` characters of the text, cut at the end of a word if possible and ended by "…"."""
     if len(text) <= most:
         return text
     words = text[:most].rpartition(" ")[0].rstrip()
@@ -340,7 +343,7 @@ def _in_bold(note: str) -> str:
 
 
 def sentences(*lines: str) -> Table:
-    """Return a table that consists of sentences, without columns."""
+    """Return a table of sentences only."""
     return Table("", (), (), lines)
 
 
@@ -352,13 +355,12 @@ def tables_as_text(
     title: str = "results",
     notes: Sequence[object] = (),
 ) -> str:
-    """Return tables one below another.
+    """Return tables as one text, below each other.
 
-    form: "text", "markdown", "latex", "csv" or "html" (a whole page).
-    width, colour: used in text only.
-    notes: below the tables in text, comments in LaTeX; other forms have none.
-
-    Raises UnknownName for another form.
+    form: "text", "markdown", "latex", "csv" or "html" (a whole page); raises UnknownName for another.
+    width, colour: of the terminal; used in "text" only.
+    title: of the HTML page.
+    notes: printed below in "text", as comments in "latex", nowhere else.
     """
     match form:
         case "text":
@@ -493,8 +495,8 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\N{FULLWIDTH EQUALS SIGN}", 
 
 
 def csv_cell(value: object) -> object:
-    """Return a value for a CSV cell: None becomes "", and text that a spreadsheet would run as a formula
-    gets an apostrophe before it."""
+    """Return a value for a CSV cell: "" for None, an apostrophe before text that a spreadsheet would run as a
+    formula."""
     # Formulas begin with = + - @, of any width, a tab or a line end, also after apostrophes: `cell_text`
     # inverts this.
     if isinstance(value, str):
@@ -508,8 +510,7 @@ def cell_text(cell: str) -> str:
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Return lines of values as CSV, each by `csv_cell`; quotes a lone carriage return too, unlike the standard
-    library."""
+    """Return rows of values as CSV, each value by `csv_cell`; cells with a lone carriage return are quoted too."""
     return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
 
 
@@ -522,13 +523,16 @@ def _latex_escaped(text: str) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    """Return text escaped for a cell of a Markdown table, so that it forms no markup or link."""
+    """Return text escaped for a Markdown table cell, so that it forms no markup or link."""
     text = "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
     return _LINK.sub(lambda match: "".join("\\" + c for c in match[0]), text)
 
 
 def html_escaped(text: str, lines: bool = False) -> str:
-    """Return text escaped for HTML content and attributes; `lines` keeps line breaks, for `<pre>`."""
+    """Return text escaped for HTML content and attributes.
+
+    lines: keep line breaks and tabs, for `<pre>`.
+    """
     return (printable_text(text) if lines else printable(text)).translate(_HTML)
 
 
@@ -548,7 +552,7 @@ _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no colum
 
 @dataclass(frozen=True)
 class Styled:
-    """The text of a cell and its style: a name in STYLES, "" for plain."""
+    """The text of a terminal cell and its style: a key of STYLES, "" for plain."""
 
     text: str
     style: str = ""
@@ -558,7 +562,8 @@ TextCell: TypeAlias = "str | Styled"
 
 
 def display_width(text: str) -> int:
-    """Return the terminal columns of a printable text: two for wide characters, none for combining accents."""
+    """Return the number of terminal columns of a printable text: two for a wide character, none for combining
+    accents."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(c) for c in text)
@@ -571,13 +576,12 @@ def columns(
     keys: int = 1,
     tail: int = 0,
 ) -> str:
-    """Return rows of text in aligned columns, the first row as header.
+    """Return rows of cells as text in aligned columns; the first row is the header.
 
     right, tail: the last `right` columns before the last `tail` are right-aligned.
     width: of the terminal; None for no limit.
-
-    Cells too wide are wrapped; columns that do not fit go to further tables below, each beginning with the
-    first `keys` columns.
+    Wide cells are wrapped; columns that do not fit go to further tables below, each with the first `keys`
+    columns.
     """
     plain, natural = _printable_cells(lines)
     count = len(natural)
@@ -595,7 +599,7 @@ def columns(
 
 
 def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
-    """Return True if the cells fit side by side in `width` columns without wrapping; also for None."""
+    """Return True if the cells fit side by side in `width` terminal columns without wrapping; also for None."""
     widths = _printable_cells(lines)[1]
     return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 

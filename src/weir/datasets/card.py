@@ -36,7 +36,7 @@ class DuplicateGroups:
 
     @property
     def rows(self) -> int:
-        """Number of rows that share their text with another."""
+        """Number of rows that share their text with another row."""
         return int(np.count_nonzero(self.number >= 0))
 
     @property
@@ -45,8 +45,7 @@ class DuplicateGroups:
         return self.rows - int(self.number.max(initial=-1) + 1)
 
     def members(self) -> list[Int64]:
-        """Return the row numbers of each group that has rows, ascending int64 arrays, by ascending group number; []
-        without groups."""
+        """Return the row numbers of each group, ascending int64 arrays; [] without groups."""
         rows = np.flatnonzero(self.number >= 0)
         order = rows[np.argsort(self.number[rows], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.number[order])) + 1
@@ -66,7 +65,7 @@ def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
 def duplicate_groups(columns: Sequence[StringColumn], form: Form | None = None) -> DuplicateGroups:
     """Return groups of rows whose texts are equal in every column; empty texts equal each other.
 
-    form: maps a text to the form that is compared, by default the text itself.
+    form: maps a text to the form to compare; None compares the text itself.
     """
     # Exact: 64-bit hashes find candidates, texts decide. Takes 8 bytes for each row, and a batch of texts.
     hashes = np.zeros(len(columns[0]), np.uint64)
@@ -167,11 +166,11 @@ class CollectionCard:
     split: str
     documents: int
     queries: dict[str, int]
-    """Judged queries by split; "not judged" are without a judgment in any."""
+    """Judged queries by split; "not judged" counts queries that no split judges."""
     pairs: dict[float, int]
     """Judged pairs of this split by grade."""
     positive: int
-    """Pairs of a grade above 0; `zero` and `negative` likewise."""
+    """Pairs with a grade above 0; `zero` and `negative` likewise."""
     zero: int
     negative: int
     judged_per_query: float
@@ -295,7 +294,7 @@ def without_judgment(queries: Queries, splits: Iterable[Qrels]) -> list[str]:
 
 
 def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:
-    """Return counts of judgments that have no collection."""
+    """Return counts of judgments without a collection."""
     pairs = _pairs(qrels)
     relevant = qrels.grade > 0
     query = np.repeat(np.arange(len(qrels)), np.diff(qrels.ptr))
@@ -401,7 +400,7 @@ JUDGMENTS_CARDS = ResultKind(
 
 
 def judgments_table(card: JudgmentsCard) -> Table:
-    """Return a table of counts of judgments that have no collection."""
+    """Return a table of the counts of judgments without a collection."""
     irrelevant = "a relevant document" if _above(card) == "relevant" else "a document above 0"
     lines = [
         [card.name, "judgments alone"],

@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Entry:
-    """A collection in the catalogue, with its published counts and where to download it."""
+    """A collection in the catalogue, with published counts and download addresses."""
 
     name: str
     title: str
@@ -33,7 +33,7 @@ class Entry:
     queries: int
     """Number of judged queries of the split."""
     folder: str
-    """Unpacked folder below Weir's home; within this package if `embedded`."""
+    """Unpacked folder below Weir's home, or within this package if `embedded`."""
     layout: str = "beir"
     has_title: bool = True
     self_match: str = "keep"
@@ -62,9 +62,9 @@ class Entry:
     copies: tuple[str, ...] = ()
     """References to copies, tried if the archive is unavailable."""
     content: str = ""
-    """Result of `content_of`; "" if unknown, then copies are compared by counts."""
+    """Result of `content_of`; "" if unknown, so that copies are compared by counts."""
     obtain: str = ""
-    """Instructions for getting a collection under licence."""
+    """Instructions for getting a collection that is under licence."""
     embedded: bool = False
     """True if it comes with Weir."""
 
@@ -141,7 +141,7 @@ def members(name: str) -> tuple[str, ...]:
 
 @cache
 def get(name: str) -> Entry:
-    """Return the catalogue's facts about a collection; raises UnknownName."""
+    """Return the catalogue's facts about a collection; raises UnknownName for another name."""
     official = catalogued(name)
     if not official:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
@@ -155,7 +155,7 @@ def get(name: str) -> Entry:
 
 @cache
 def group(name: str) -> Group:
-    """Return a group of collections by name; raises UnknownName."""
+    """Return a group of collections by name; raises UnknownName for another name."""
     if not is_group(name):
         raise UnknownName("group of datasets", name, _stems("catalog/groups"))
     facts = _facts(f"catalog/groups/{name}.toml")
@@ -163,8 +163,8 @@ def group(name: str) -> Group:
 
 
 def original(reference: str) -> str:
-    """Return the catalogue name of the collection that a reference copies (scifact for hf:mteb/scifact),
-    else the reference."""
+    """Return the catalogue name of the collection that a reference copies (scifact for hf:mteb/scifact);
+    else, and for collections with candidates, the reference."""
     return _copies().get(without_revision(reference), reference)
 
 
@@ -188,7 +188,7 @@ def other_counts(
 ) -> tuple[tuple[str, float, float], ...]:
     """Return (count, own number, published number) for each count that differs; () for an unknown collection.
 
-    queries, documents: own numbers, None if not to be compared.
+    queries, documents: own numbers; None is not compared.
     grades: own number of judgments by grade.
     """
     name = original(name)
@@ -209,7 +209,7 @@ def other_counts(
 
 
 def changes_scores(what: str) -> bool:
-    """Return False for the number of judgments of grade 0 or below, which affects no score, else True.
+    """Return False for judgments of a grade from -2 to 0, whose number affects no score; else True.
 
     what: name of the count, from `other_counts`.
     """
@@ -217,7 +217,7 @@ def changes_scores(what: str) -> bool:
 
 
 def not_as_published(name: str, differences: tuple[tuple[str, float, float], ...]) -> str:
-    """Return a sentence that a collection's counts differ from the published ones.
+    """Return a sentence that lists how a collection's counts differ from the published ones.
 
     differences: from `other_counts`.
     """

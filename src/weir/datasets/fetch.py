@@ -32,10 +32,10 @@ _BATCH_DOCUMENTS = 4096
 
 
 def content_of(dataset: Dataset) -> str:
-    """Return a hash, as hex, of the documents, judged queries and judgments of a split, reading every
+    """Return a hash, in hexadecimal, of a split's documents, judged queries and judgments; reads every
     document.
 
-    Order, white space, metadata and unjudged queries do not change it.
+    Order, white space, metadata and unjudged queries have no effect.
     """
 
     def document_rows() -> Iterator[tuple[str, ...]]:
@@ -78,9 +78,10 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     name: a name in the catalogue, or a reference such as hf:mteb/nfcorpus.
     progress: called with (bytes so far, total bytes or None).
 
-    Collections on this machine are kept, but a reference with a newer commit is downloaded again. If an
-    archive is not available, a copy of equal content is used, with a DownloadWarning. Raises UnknownName, or
-    DownloadError with the reason of each source; for a collection under licence it says how to obtain it.
+    Collections on this machine are not downloaded, except a reference with a newer commit. If an archive is
+    not available, a copy of equal content is used, with a DownloadWarning. The document stores are built too.
+    Raises UnknownName, or DownloadError with the reason of each source; for a collection under licence it
+    says how to obtain it.
     """
     if is_reference(name):
         datasets = [_materialized(name, progress, again=True)]
@@ -102,11 +103,12 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch_missing(names: Iterable[str], progress: Callable[[str, int, int], None]) -> None:
-    """Download the named collections of the catalogue, and members of groups, that are not on this machine.
+    """Download the named collections and groups of the catalogue that are not on this machine; other names
+    are ignored.
 
     progress: called with (name of the step, amount done, total).
 
-    Names outside the catalogue are ignored. Raises DownloadError with the reason of each source.
+    Raises DownloadError with the reason of each source.
     """
     for given in names:
         name, _ = named_split(given)

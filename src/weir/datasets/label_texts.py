@@ -1,4 +1,4 @@
-"""Texts beside labels, held against the texts of a collection or of other labels."""
+"""Compare texts beside labels with the texts of a collection or of other labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weir.files.paths import path_of
 
 
 def labels_given(labels: object) -> object:
-    """Return labels in a form for `labels_from`: a collection's judgments, or any other value or path
+    """Return labels in a form for `labels_from`: the judgments of a collection, or any other value or path
     unchanged."""
     folder = path_of(labels) if isinstance(labels, (str, os.PathLike)) else None
     if folder is not None and folder.is_dir() and not holds_collection(folder):
@@ -24,7 +24,7 @@ def labels_given(labels: object) -> object:
 
 
 def text_notes(known: object, *labels: object) -> list[Note]:
-    """Return notes on texts given with labels that differ from the known texts of the same ids; [] if none
+    """Return notes on texts beside labels that differ from the known texts of the same ids; [] if none
     differ.
 
     known: a Dataset, a Subject, or other labels with texts.

@@ -45,8 +45,9 @@ from weir.files.text_files import Watch, unwatched
 def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) -> Queries:
     """Return the queries with metadata completed for one split.
 
+    judged: judgments of the split.
     candidates: "judged" if only the documents judged for a query may be ranked.
-    instruction: the collection's, for queries without one of their own if others have one.
+    instruction: the collection's, for queries without their own if others have one.
 
     A query with a relevant document is no longer marked unanswerable.
     """
@@ -73,7 +74,7 @@ def settled(queries: Queries, judged: Qrels, candidates: str, instruction: str) 
 
 
 def filtered(queries: Queries, corpus: Corpus) -> Queries:
-    """Return the queries with the documents that pass each query's filter, unchanged without filters.
+    """Return the queries with the documents that pass each query's filter; unchanged without filters.
 
     Raises UnknownName for a field that no document has, BadValue for a value of another type than the field.
     """
@@ -85,7 +86,7 @@ def filtered(queries: Queries, corpus: Corpus) -> Queries:
 
 
 def answerable(judged: Qrels, queries: Queries) -> Qrels:
-    """Return the judgments without queries marked unanswerable."""
+    """Return the judgments of all queries that are not marked unanswerable."""
     metadata = queries.metadata
     if metadata is None or metadata.unanswerable is None:
         return judged
@@ -118,13 +119,13 @@ class Dataset:
     split: str
     layout: CollectionLayout
     entry: Entry | None = None
-    """Facts of the catalogue; None for a collection that is not in it."""
+    """Facts of the catalogue; None for a collection outside it."""
     folder: OwnFolder | None = None
     """Temporary folder of a collection made from memory; deleted with it."""
     source: str = ""
     """Reference of a downloaded collection, with its exact commit."""
     read_only: bool = False
-    """True if no document store is written; documents without one are then held in memory."""
+    """True if no document store is written; documents without a store are held in memory."""
     unjudged: bool = False
     """True if the collection is read without judgments, which would otherwise raise FormatError."""
     undocumented: bool = False
@@ -133,8 +134,7 @@ class Dataset:
     @staticmethod
     @named_arguments
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
-        """Return a collection by its catalogue name, path or reference, as `weir.load` does, with its
-        errors."""
+        """Return a collection, as `weir.load` does."""
         return load(name, split, watch)
 
     @staticmethod
@@ -245,8 +245,8 @@ class Dataset:
 
     @cached_property
     def all_queries(self) -> Queries:
-        """Queries of every split, judged or not, in file order; judged ids with empty texts if there is no
-        file of queries."""
+        """Queries of every split, judged or not, in file order; if `undocumented` and without a file of
+        queries, judged ids with empty texts."""
         if self.undocumented and self.layout.queries is None:
             return Queries.of(dict.fromkeys(self._judgments.queries.tolist(), ""))
         return read_queries(self.layout.need_queries())
@@ -300,15 +300,15 @@ class Dataset:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """Judgments of this split, without unanswerable queries; they may name documents and queries that
-        the collection lacks."""
+        """Judgments of this split, without unanswerable queries; they may name documents and queries that the
+        collection lacks."""
         if self.layout.queries is None:
             return self._judgments
         return answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """Hash of the ids and texts of the queries, and of all else that decides their rankings."""
+        """Hash of the queries' ids and texts, and of all metadata that decides their rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             column.feed(whole.update)
@@ -337,7 +337,7 @@ class Dataset:
 
     @cached_property
     def card(self) -> CollectionCard:
-        """Counts as `weir data stats` shows them, for the parts that are present; reads every document."""
+        """Counts of the parts that are present, as `weir data stats` shows them; reads every document."""
         layout = self.layout
         qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
         if layout.qrels:
@@ -352,12 +352,13 @@ class Dataset:
 
 
 @checked
-def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
+def load(name: str | Path | Dataset, split: str | None = None, watch: Watch = unwatched) -> Dataset:
     """Return a collection by its catalogue name, path or reference; collections of the catalogue are never
     downloaded.
 
     name: a catalogue name such as `scifact`, the path of a folder, zip, TOML file or golden set, or a
-        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use.
+        reference such as `hf:mteb/nfcorpus` or `irds:beir/scifact/test`, downloaded on first use. A collection itself
+        is returned as it is.
     split: the split whose judgments are read. By default the one in the name, as in `scifact:train`, else the
         catalogue's, `test`, or the only one.
     watch: receives the progress of downloads.
@@ -367,14 +368,18 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     or a reference that cannot be downloaded. Raises FormatError for a path without a collection, BadValue for
     a group.
     """
+    if isinstance(name, Dataset):
+        if split not in (None, name.split):
+            raise BadValue(f"{name.name} has the split {name.split}; expected this one, found '{split}'")
+        return name
     return _opened(name, split, watch)
 
 
 def load_here(name: str | Path, split: str | None = None) -> Dataset:
-    """Return a collection as `load` does, but without network or writing, and also without judgments or
+    """Return a collection as `load` does, without network or writing, also if it lacks judgments or
     documents.
 
-    Raises DownloadError for anything that would have to be downloaded, and the other errors of `load`.
+    Raises DownloadError if a download would be needed, and the other errors of `load`.
     """
     # The name may come from somebody else, as in the record of a result.
     if str(name).startswith(("//", "\\\\")):
@@ -384,7 +389,7 @@ def load_here(name: str | Path, split: str | None = None) -> Dataset:
 
 
 def judged_or_not(dataset: Dataset) -> Dataset:
-    """Return the dataset, with `unjudged` set if it has no judgments and no file named like judgments.
+    """Return the dataset, with `unjudged` set if it has no judgments and no file named qrel*.
 
     Raises FormatError for judgments that cannot be read.
     """
@@ -448,13 +453,13 @@ def _found(name: str | Path, split: str | None, watch: Watch, here: bool) -> Dat
 
 
 def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
-    """Return the hash of a collection from the hashes of its documents, judged queries and judgments."""
+    """Return a collection's hash from the hashes of its documents, judged queries and judgments."""
     return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(collection: Materialized, split: str | None) -> Dataset:
-    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for
-    an unknown split."""
+    """Return the dataset of an imported collection, by default of its usual split; raises FormatError for an
+    unknown split."""
     layout = collection.layout
     dataset = _dataset(collection.name, layout, split or layout.default_split())
     return replace(dataset, source=collection.source)
@@ -462,7 +467,7 @@ def of_reference(collection: Materialized, split: str | None) -> Dataset:
 
 @checked
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
-    """Return a list of a group's collections, or of the one collection with that name.
+    """Return a group's collections, or the one collection with that name, as a list.
 
     Arguments and errors as for `load`.
     """
@@ -542,8 +547,7 @@ def query_groups(by: object, queries: Ids, dataset: Dataset | None = None) -> Qu
 
 
 def is_column(by: object) -> bool:
-    """Return True if a value of `by` is neither a rule such as "prefix:_" nor a file, so it names a
-    column."""
+    """Return True if a value of `by` names a column: it is neither a rule such as "prefix:_" nor a file."""
     return isinstance(by, str) and not by.startswith(RULES) and not Path(by).is_file()
 
 
@@ -559,7 +563,7 @@ SCORES_BY.register(_grouped_scores)
 
 
 SELF_MATCHES = 0.1
-"""Share of self-matches from which queries are taken for documents of the collection."""
+"""Share of self-matches from which queries count as documents of the collection."""
 
 _WORD = re.compile(r"\w+")
 
@@ -567,9 +571,8 @@ _WORD = re.compile(r"\w+")
 def self_matches(dataset: Dataset) -> float:
     """Return the share of judged queries, 0 to 1, that are themselves documents; 0.0 without queries.
 
-    A match has the query's id, contains its words in a row, and is not judged relevant.
+    The document has the query's id, contains its words in order without gaps, and is not judged relevant.
     """
-    # A match has the query's id, contains its words in order and without gaps, and is not judged relevant.
     queries = dataset.queries
     if not len(queries):
         return 0.0

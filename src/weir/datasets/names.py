@@ -14,9 +14,10 @@ from weir.registry import Registry
 
 SCHEMES = ("hf:", "irds:")
 INNER = ("birco", "reference")
-"""Sources that no name begins with."""
+"""Registered sources with which no name may begin."""
 SOURCES: Registry[Callable[..., Any]] = Registry("source")
-"""Functions that import collections of other layouts, called as `materialize` (birco: with (pickle, folder))."""
+"""Functions that import collections of other layouts, called as `materialize` (birco: with (pickle,
+folder))."""
 
 
 def is_reference(name: str) -> bool:
@@ -33,10 +34,8 @@ def other_source(name: str) -> str | None:
 
 
 def named_split(name: str) -> tuple[str, str | None]:
-    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; split None without one.
-
-    An existing path has no split.
-    """
+    """Return (name, split) for a name such as scifact:dev or hf:mteb/nfcorpus:dev; split None if there is
+    none, or if the path exists."""
     # The colon of a reference's scheme, of a drive or of an existing path separates no split.
     collection, _, split = name.rpartition(":")
     drive = len(collection) < 2 and not Path(collection or ":").is_dir()
@@ -47,9 +46,9 @@ def named_split(name: str) -> tuple[str, str | None]:
 
 
 def catalogue_name(name: str | Path) -> str:
-    """Return the catalogue's form of a collection name, "" for paths and unknown names.
+    """Return a collection's name as in the catalogue; "" for paths and unknown names.
 
-    A name as the catalogue writes it wins over a path; another form, such as birco/relic, is a path if one exists.
+    That exact form wins over an existing path; another form, such as birco/relic, does not.
     """
     if not isinstance(name, str):
         return ""
@@ -58,14 +57,14 @@ def catalogue_name(name: str | Path) -> str:
 
 
 def refuse_misspelt(name: str) -> None:
-    """Raise UnknownName for a name that is nearly a name in the catalogue."""
+    """Raise UnknownName for a name that is similar to a name in the catalogue."""
     known = [*catalogue.collection_names(), *catalogue.groups()]
     if nearest_names(name.partition(":")[0], known):
         raise UnknownName("file, folder or collection", name, known)
 
 
 def names_collection(given: str | os.PathLike[str]) -> bool:
-    """Return True if a value names a collection (also a folder, zip or TOML file), False for a file of
+    """Return True if a value names a collection (also a folder, zip or TOML file); False for a file of
     judgments."""
     # Catalogue names, references, folders, zips and TOML files, also with a split or part appended.
     if isinstance(given, str) and (is_reference(given) or catalogue_name(given) or catalogue.is_group(given)):

@@ -29,16 +29,12 @@ class Materialized:
     name: str
     """Name in tables."""
     source: str
-    """Reference to this exact content: a commit instead of a branch."""
+    """Reference to this exact content, by commit instead of branch."""
 
 
 def source(kind: str, name: object) -> Callable[..., Any]:
-    """Return the function that imports collections from a source such as "hf".
-
-    name: reference, for the message.
-
-    Raises PluginError if no plug-in has such a function.
-    """
+    """Return the function that imports collections from a source such as "hf"; raises PluginError, naming the
+    reference `name`, if no plug-in has it."""
     try:
         return SOURCES.get(kind)
     except UnknownName:
@@ -49,16 +45,16 @@ def source(kind: str, name: object) -> Callable[..., Any]:
 def materialize(
     name: str | Path, watch: Watch, again: bool = False, fetch: bool = True
 ) -> Materialized | None:
-    """Return a collection by reference or path, imported if needed; None for a folder already in Weir's
-    layout.
+    """Return a collection by reference or path, imported if needed; None for a folder in Weir's layout, a
+    zip, and a missing path.
 
     name: hf:..., irds:..., or the path of a file, a description, or a folder laid out as on the Hugging Face
         hub.
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
-    Raises FormatError if nothing is there, DownloadError if it may not be downloaded, PluginError without a
-    plug-in for it, and the WeirErrors of importing it.
+    Raises FormatError for several collections in a folder, DownloadError if it may not be downloaded,
+    PluginError without a plug-in for it, and the WeirErrors of importing it.
     """
     if not is_reference(str(name)):
         path, subset = subset_of(path_of(name))

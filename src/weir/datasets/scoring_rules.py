@@ -1,4 +1,4 @@
-"""Decide how runs on a collection are scored: conventions, and which documents its queries may have."""
+"""Decide how runs on a collection are scored: conventions, and the documents that its queries may have."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from weir import datasets
+from weir.argument_types import converted_one
 from weir.core.dangling import dangling_notes, refuse_strangers, textless_notes
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
@@ -32,10 +33,10 @@ Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 @dataclass(frozen=True, eq=False)
 class ScoringRules:
-    """Settings that decide a run's score, apart from judgments and measure."""
+    """Settings that decide a run's score besides judgments and measure."""
 
     conventions: Conventions = DEFAULT
-    """Self-matches are dropped if the collection says so."""
+    """Include dropping self-matches if the collection says so."""
     dataset: Dataset | None = None
     """None without a collection."""
 
@@ -43,7 +44,7 @@ class ScoringRules:
     def of(
         collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
     ) -> ScoringRules:
-        """Return the scoring rules of a collection, or without one only the conventions.
+        """Return the scoring rules of a collection; without one, only the conventions.
 
         Self-matches are dropped if the collection says so, even if `conventions` keep them. Raises
         FormatError or DownloadError for a collection that cannot be loaded.
@@ -71,15 +72,14 @@ class ScoringRules:
 
     @property
     def remove_documents(self) -> bool:
-        """True if scoring may remove documents from a ranking: self-matches, or documents that a query may
-        not have."""
+        """True if scoring may remove documents: self-matches, or documents that a query may not have."""
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on conventions that differ from the default."""
+        """Notes on conventions that differ from the defaults."""
         return tuple(map(Note, self.conventions.sentences()))
 
     def dangling_notes(self, *judgments: Qrels | IntentQrels | None) -> list[Note]:
@@ -98,7 +98,7 @@ class ScoringRules:
         return list(dict.fromkeys(notes))
 
     def refuse_strangers(self, qrels: Qrels) -> None:
-        """Raise BadValue if not one judged query, or not one judged document, is in the collection."""
+        """Raise BadValue if no judged query, or no judged document, is in the collection."""
         dataset = self.dataset
         if dataset is not None:
             queries = None if dataset.layout.queries is None else dataset.all_queries.ids
@@ -119,15 +119,14 @@ class ScoringRules:
         return answerable(qrels, settled(queries, qrels, "", ""))
 
     def ranked(self, run: Run) -> Run:
-        """Return the run as scored, without documents that a query may not have and without dropped
+        """Return the run to score: without documents that a query may not have, and without dropped
         self-matches."""
         if self.queries is not None:
             run = permitted(run.by_identifier(self.queries), self.queries)
         return ranked_by(run, self.conventions)
 
     def join_run(self, run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
-        """Return a run file joined with judgments, by the given conventions and the collection's
-        restrictions.
+        """Return a run file joined with judgments, by these conventions and the collection's restrictions.
 
         Raises FormatError for a malformed file.
         """
@@ -149,7 +148,7 @@ def judged_by(qrels: object, collection: Collection = None) -> tuple[object, Col
                 refuse_misspelt(qrels)
             return path_of(qrels), collection
         qrels = datasets.load.load(cast("str | Path", qrels))
-    elif not isinstance(qrels, datasets.load.Dataset):
+    elif not isinstance(qrels := converted_one(qrels), datasets.load.Dataset):
         return qrels, collection
     return qrels.judgments_given, qrels if collection is None else collection
 

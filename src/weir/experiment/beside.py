@@ -1,4 +1,4 @@
-"""Set published scores beside a results folder's, on the same collections, splits and measures."""
+"""Set published scores beside a results folder's."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.mteb_files import mteb_scores
 from weir.experiment.published import (
-    Reported,
     claimant,
     claimed,
     known_as,
+    places_of,
     published,
     publisher_of,
-    reported_of,
     unknown_name,
     words_of,
 )
-from weir.experiment.results import ResultCell, not_as_published
+from weir.experiment.results import ResultCell
 from weir.measures.measure import direction
 
 
@@ -55,14 +54,12 @@ class BesideScore:
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
-    """Return the rows of each collection and measure, each followed by the matching published scores, best
+    """Return one's own means for each collection and measure, each followed by matching published scores, best
     first.
 
-    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of
-        MTEB's results, as a text with a "/" or the ending .json.
+    name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
 
-    Raises UnknownName if no published model has all these words, BadValue if none of them has a score on
-    these collections and measures, and the errors of `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue without matching scores, and as `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
@@ -71,22 +68,20 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
     models = {one.model for one in every if given or (words and words <= words_of(one.model))}
     if not models:
         raise UnknownName("publisher", text, {publisher_of(one.model).name for one in every})
-    known = {cell.dataset: reported_of(cell) for cell in cells}
-    other_data = {cell.dataset: other for cell in cells if not given and (other := not_as_published(cell))}
+    known = places_of(cells)
     own_names = {
         cell.dataset: cell.collection for cell in cells if given
     }  # a task may be named as one wishes
     beside_rows, others = list[BesideScore](), set[str]()
     for dataset, measure in dict.fromkeys((row.dataset, row.measure) for row in rows):
         own = [row for row in rows if (row.dataset, row.measure) == (dataset, measure)]
-        differs = next((other_data[n] for n in (dataset, *catalogue.members(dataset)) if n in other_data), "")
+        at, differs = known[dataset]
         beside_rows += [
             BesideScore(
                 dataset, measure, row.title or row.system, row.mean, score(row.mean), other_data=differs
             )
             for row in own
         ]
-        at = known.get(dataset) or Reported(dataset, "test", None)  # a group, of whose members the cells are
         there = [
             one
             for one in given or published(at.dataset, measure=measure)
@@ -102,7 +97,7 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
                 about = (one.source, one.note, claims, runs_as, at.dataset)
                 beside_rows.append(BesideScore(dataset, measure, one.model, one.value, one.printed, *about))
     if not any(one.source for one in beside_rows):
-        split = {dataset: one.split for dataset, one in known.items() if f":{one.split}" not in dataset}
+        split = {dataset: one.split for dataset, (one, _) in known.items() if f":{one.split}" not in dataset}
         called = {row.dataset: f"{row.dataset}:{split.get(row.dataset, '')}".rstrip(":") for row in rows}
         places = _some(f"{row.measure} on {called[row.dataset]}" for row in rows)
         held = _some(f"{one.dataset}:{one.split}" for one in given) or _some(sorted(others))
@@ -111,7 +106,7 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
         if (
             given
             and mine
-            and {one.dataset for one in given}.isdisjoint(one.dataset for one in known.values())
+            and {one.dataset for one in given}.isdisjoint(one.dataset for one, _ in known.values())
         ):
             tasks = {one.dataset for one in given}
             name = min(tasks) if len(tasks) == 1 else "TASK"
@@ -119,7 +114,7 @@ def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -
             there_is += (
                 f"; a collection is matched with a task by its name: if {_some(mine)} is one of these, {cure}"
             )
-        unknown = [one for one in known.values() if not given and unknown_name(one)]
+        unknown = [one for one, _ in known.values() if not given and unknown_name(one)]
         names = _some(one.dataset for one in unknown)
         why = f"; {unknown_name(replace(unknown[0], dataset=names))}" if unknown else ""
         raise BadValue(f"nothing of '{text}' is published for {places}{there_is}{why}")
@@ -138,6 +133,21 @@ _SHOWN = 3  # names in a message
 MOST_SOURCES = 8
 """Number of sources up to which they are numbered in the notes; of more, only the files are named."""
 NO_TEST = "published scores are means alone: no interval, and no test of a difference from them"
+OTHER_DATA = "other data"
+"""Mark of a score on other documents, queries or judgments than the published ones."""
+
+
+def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
+    """Return sentences on published scores: measures without any, other names of collections, models that systems
+    claim to be.
+    """
+    claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
+    others = {one.dataset: one.reported_as for one in scores if one.reported_as}
+    known = (said for name, other in others.items() if (said := known_as(name, other)))
+    of = {one.measure for one in scores if one.source}
+    lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
+    none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
+    return [*none, *known, *claims, *["weir study reproduce compares what is claimed"] * bool(claims)]
 
 
 def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
@@ -148,7 +158,7 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
     for one in scores:
         numbered = one.source and len(sources) <= MOST_SOURCES
         more = f"[{sources.index((one.source, one.note)) + 1}]" if numbered else ""
-        more = "other data" if one.other_data else more
+        more = OTHER_DATA if one.other_data else more
         shown.setdefault(one.system, {})[one.dataset, one.measure] = Cell(
             one.printed, more=more, value=one.value
         )
@@ -156,19 +166,7 @@ def _beside_tables(scores: Sequence[BesideScore]) -> tuple[Table, ...]:
              for dataset, measure in places]  # fmt: skip
     lines: list[list[str | Cell]] = [["system", *names]]
     lines += [[system, *(cells.get(place, "-") for place in places)] for system, cells in shown.items()]
-    claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
-    others = {one.dataset: one.reported_as for one in scores if one.reported_as}
-    known = (said for name, other in others.items() if (said := known_as(name, other)))
-    of = {one.measure for one in scores if one.source}
-    lacking = [measure for measure in dict.fromkeys(one.measure for one in scores) if measure not in of]
-    none = [f"none of these is published by {', '.join(lacking)}"] * bool(lacking)
-    notes = [
-        NO_TEST,
-        *none,
-        *known,
-        *claims,
-        *(["weir study reproduce compares what is claimed"] if claims else []),
-    ]
+    notes = [NO_TEST, *beside_notes(scores)]
     if len(sources) <= MOST_SOURCES:
         notes += [f"[{n}] {of}{f' ({note})' if note else ''}" for n, (of, note) in enumerate(sources, 1)]
     else:

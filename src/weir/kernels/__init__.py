@@ -1,7 +1,7 @@
 """Compiled inner loops that take and fill arrays, without objects or files.
 
-These modules import numba, which the base install lacks: `from weir import kernels` imports each when it is
-first used, as in `kernels.dot_product.norms(...)`.
+These modules import numba, which the base install lacks: `from weir import kernels` imports each on first
+use.
 """
 
 from weir.lazy_names import lazy_names

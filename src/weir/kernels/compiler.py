@@ -52,7 +52,7 @@ def compiled(
 ) -> tuple[str, str, tuple[str, ...], tuple[bytes, ...]]:
     """Return a kernel's machine code for arguments of these types, as the fields of `weir.kernels.jit.Code`.
 
-    array_class: symbol for the address of numpy's class of arrays.
+    array_class: symbol for the address of numpy's array class.
     """
     from numba.core.registry import cpu_target
 

@@ -21,9 +21,9 @@ class DocumentBlock(NamedTuple):
     rows: Float32
     """float32[n, d]."""
     length: Float64
-    """float64[n], by which rows are divided for cosine; else empty."""
+    """float64[n]: lengths that divide the rows for cosine; else empty."""
     rank: Int32
-    """int32[n], positions of rows among ties."""
+    """int32[n]: positions of the rows among ties."""
 
 
 class QueryVectors(NamedTuple):
@@ -32,7 +32,7 @@ class QueryVectors(NamedTuple):
     rows: Float32
     """float32[Q, d]."""
     length: Float64
-    """float64[Q] for cosine, else empty."""
+    """float64[Q] for cosine; else empty."""
 
 
 class Panels(NamedTuple):
@@ -41,37 +41,35 @@ class Panels(NamedTuple):
     words: NDArray[Any]
     """uint32[panels, ceil(d / 4), WIDTH] of bytes u + 128, or float32[panels, d, WIDTH]."""
     lane: Float32
-    """float32[panels, 2, WIDTH]: scale of each row, and product with the centre; of floats 1 and 0."""
+    """float32[panels, 2, WIDTH]: scale of each row, and product with the centre; 1 and 0 for floats."""
     most: Float32
-    """float32[panels, 2]: largest distance of a row from its bytes and from the centre; of floats 0 and the largest
-    length.
-    """
+    """float32[panels, 2]: largest distance of a row from its bytes and from the centre; 0 and the largest
+    length for floats."""
 
 
 class PackedQueries(NamedTuple):
-    """Queries as tiles take them, followed by ROWS of filling."""
+    """Queries in the layout of tiles, followed by ROWS rows of padding."""
 
     rows: Bytes
     """uint8[Q + ROWS, bytes]."""
     facts: Float32
-    """float32[Q + ROWS, 3], start, unit and bar of `int8_tile`; a search sets the bars."""
+    """float32[Q + ROWS, 3]: start, unit and bar of `int8_tile`; a search sets the bars."""
     gauge: Float64
-    """float64[Q, 5]: offset of sums, length from the centre, distance from its bytes, rounding error by unit of a
-    document's length, length of the centre.
-    """
+    """float64[Q, 5]: offset of sums, distance from the centre, distance from the bytes, rounding error per
+    unit of a document's length, length of the centre."""
 
 
 class BestKeys(NamedTuple):
-    """The best documents of each query so far; keys as in `top_k.py`, with scores of either sign."""
+    """The best documents of each query so far; keys as in `top_k.py`."""
 
     keys: Int64
-    """int64[Q, room]. Once a query's room is full, only its best k stay."""
+    """int64[Q, room]; when the room of a query is full, only its best k stay."""
     filled: Int64
-    """int64[Q], number of keys."""
+    """int64[Q]: number of keys."""
     floor: Int64
-    """int64[Q]: only larger keys are kept, as it is that of the worst that stayed."""
+    """int64[Q]: key of the worst document that stayed; only larger keys are added."""
     bar: Float64
-    """float64[Q]: the score of the floor."""
+    """float64[Q]: score of the floor."""
 
 
 LEAST_LENGTH = np.float32(1e-30)
@@ -79,7 +77,7 @@ MAGNITUDE = np.int32(0x7FFFFFFF)
 INFINITE = np.int32(0x7F800000)
 ONE, TOP = np.float32(1), np.float32(127)
 UNIT = np.float32(1.00001)
-"""Square of the length of a row divided by its length, with the margin of rounding."""
+"""Upper bound of the squared length of a row divided by its length, with rounding."""
 ROUND = np.float32(12582912.0)
 """1.5 * 2**23: added to a small float it leaves the nearest whole number in the lowest bits."""
 
@@ -100,7 +98,7 @@ def all_finite(rows: Float32) -> bool:
 
 @jit
 def norms(rows: Float32, out: Float64) -> None:
-    """Write the Euclidean length of each row of float32[n, d] to `out`, float64[n]."""
+    """Write the Euclidean norm of each row of float32[n, d] to `out`, float64[n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]
@@ -116,7 +114,7 @@ def _share(length: float) -> float:
 
 @jit
 def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, panels: Panels) -> None:
-    """Write rows as bytes to panels first..stop-1: u + 128, with scale * u near row / length - centre."""
+    """Write rows as bytes to panels first..stop-1: u + 128, where scale * u is near row / length - centre."""
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -166,7 +164,7 @@ def pack_bytes(block: DocumentBlock, centre: Float32, first: int, stop: int, pan
 
 @jit
 def pack_floats(block: DocumentBlock, first: int, stop: int, panels: Panels) -> None:
-    """Write rows as floats to panels first..stop-1, divided by their lengths if given."""
+    """Write rows as floats to panels first..stop-1, divided by their lengths if the block has lengths."""
     rows, length, _ = block
     words, lane, most = panels
     n, d = rows.shape
@@ -255,9 +253,8 @@ def scan(
     exactly.
 
     eight: panels and queries are bytes, not floats.
-    first: a multiple of ROWS.
     panels: the packed block.
-    k: number of documents wanted per query.
+    first: a multiple of ROWS.
     """
     words, lane, most = panels
     packed, facts, gauge = query_rows
@@ -307,7 +304,7 @@ def scan(
 
 @jit
 def scan_few(block: DocumentBlock, asked: QueryVectors, k: int, best: BestKeys) -> None:
-    """Add a block's best documents for each query to `best`, scoring every pair exactly; fast for few
+    """Add a block's best documents for each query to `best` by scoring every pair exactly; fast for few
     queries."""
     n, count = len(block.rows), 0
     spare, counts = np.empty(best.keys.shape[1], np.int64), np.empty(2048, np.int64)
@@ -332,8 +329,8 @@ def dot_products(rows: Float32, query: Float32, out: Float32) -> None:
 def write_top_k(k: int, keys: Int64, filled: Int64, rank: Int32, score: Float32) -> None:
     """Write the top k of each query, best first, to rank int32[Q, k] and score float32[Q, k].
 
-    keys: int64[Q, room], packed scores and documents, reordered.
-    filled: int64[Q], number of keys, lowered to k; entries beyond it are not written.
+    keys: int64[Q, room]; reordered.
+    filled: int64[Q], number of keys; lowered to at most k. Results beyond it are not written.
     """
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)

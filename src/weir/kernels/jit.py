@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Return the function as a kernel, compiled or loaded at its first call."""
+    """Return the function as a kernel, which is compiled or loaded on its first call."""
     return cast(F, Kernel(function))
 
 
@@ -59,7 +59,7 @@ def _forbidden() -> bool:
 
 @functools.cache
 def installed() -> bool:
-    """Return True if numba and llvmlite are installed; neither is imported."""
+    """Return True if numba and llvmlite are installed, without importing them."""
     try:
         return all(find_spec(name) is not None for name in ("numba", "llvmlite"))
     except (ImportError, ValueError):
@@ -69,9 +69,9 @@ def installed() -> bool:
 class Kernel:
     """A function compiled for the types of its arguments, which other kernels may call.
 
-    Threads may call it in parallel. Arguments are arrays, used in place, int, float, bool, and named tuples
-    of these. A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack of
-    memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
+    Threads may call it in parallel. Arguments are arrays, changed in place, int, float, bool, and named
+    tuples of these. A call raises as `check_available`, TypeError for other arguments, RuntimeError for lack
+    of memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -97,7 +97,7 @@ class Kernel:
 
     @functools.cached_property
     def dispatcher(self) -> Any:  # noqa: ANN401 - numba's
-        """numba's dispatcher, which compiles the function for new types."""
+        """The numba dispatcher, which compiles the function for new types."""
         from weir.kernels.compiler import dispatcher
 
         return dispatcher(self.py_func)
@@ -179,7 +179,7 @@ def spent() -> float:
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, call `listener` with the name of each kernel that is compiled, not loaded."""
+    """Call `listener`, within the block, with the name of each kernel that is compiled rather than loaded."""
     _listeners.append(listener)
     try:
         yield
@@ -195,7 +195,7 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
 
 ENDING = ".kernel"
 SILENT = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
-"""Variables of numba that do not change the code."""
+"""Environment variables of numba that do not change the code."""
 KERNELS = Path(__file__).parent
 IMPORTED = re.compile(rb"^\s*from weir\.kernels\.([\w.]+) import ([\w, ]*)", re.MULTILINE)
 
@@ -207,18 +207,18 @@ class Code:
     """A kernel's machine code, compiled for one combination of argument types."""
 
     arguments: str
-    """A letter for each: O an array, q and Q whole numbers, d a float, ? a bool."""
+    """A letter for each argument: O an array, q a signed and Q an unsigned integer, d a float, ? a bool."""
     result: str
-    """Likewise; "(" first for a tuple, "" for nothing."""
+    """The same letters; "(" first for a tuple, "" for None."""
     outside: tuple[str, ...]
-    """External functions that it calls."""
+    """Names of the external functions that it calls."""
     parts: tuple[bytes, ...]
     """Object files, the adapter of `compiler.py` first."""
 
 
 @dataclass(frozen=True)
 class CodeCache:
-    """Cache file of a kernel's machine code for some argument types; the fields form its name."""
+    """Cache file of a kernel's machine code for some argument types; the fields form the file's name."""
 
     kernel: str
     sources: str
@@ -236,7 +236,7 @@ class CodeCache:
 
     @property
     def file_name(self) -> str:
-        """Name of the cache file."""
+        """Name of the file."""
         return f"{self.kernel}-{self.target}-{self.sources}{ENDING}"
 
     def read(self) -> Code | None:
@@ -254,7 +254,7 @@ class CodeCache:
         return None
 
     def store(self, code: Code) -> None:
-        """Write code to the first writable cache folder; without any, each process compiles again."""
+        """Write code to the first writable cache folder; if there is none, each process compiles again."""
         sizes = [len(part) for part in code.parts]
         head = {"arguments": code.arguments, "result": code.result, "outside": code.outside, "sizes": sizes}
         body = json.dumps(head).encode() + b"\n" + b"".join(code.parts)
@@ -278,21 +278,17 @@ class CodeCache:
 
 
 def cache_folders() -> tuple[Path, ...]:
-    """Return the cache folders in order of reading and writing.
-
-    NUMBA_CACHE_DIR if set; else the package's __pycache__ and, if that is not writable, WEIR_HOME.
-    """
+    """Return the cache folders in order of reading and writing: `weir` in NUMBA_CACHE_DIR if that is set;
+    else the package's __pycache__, then WEIR_HOME's."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return (Path(os.environ["NUMBA_CACHE_DIR"]) / "weir",)
     return KERNELS / "__pycache__", settings().home / "kernels"
 
 
 def is_compiled(module: str) -> bool:
-    """Return True if machine code of any kernel in this module is stored for the present source.
+    """Return True if machine code of a kernel in this module is stored and matches the source.
 
-    module: name below `weir.kernels`, such as "lines".
-
-    Raises FileNotFoundError for an unknown module.
+    module: name below `weir.kernels`, such as "lines"; raises FileNotFoundError for another.
     """
     path = _source(module)
     if not path.is_file():
@@ -318,7 +314,7 @@ def _sources(path: Path) -> str:
 
 
 def source_files(path: Path) -> dict[Path, bytes]:
-    """Return {path: content} of a kernel's file, all kernel files that it imports, and the compiler's
+    """Return {path: content} of a kernel's file, of all kernel files that it imports, and of the compiler's
     files."""
     files: dict[Path, bytes] = {}
     waiting = [path, _source("jit"), _source("compiler")]
@@ -349,13 +345,13 @@ def _target() -> str:
 # Machine code, loaded into this process and called.
 
 NUMPY_ARRAY = "numpy_array"
-"""Symbol of the address of numpy's class of arrays, which adapters compare with."""
+"""Symbol for the address of numpy's array class, with which adapters compare."""
 NRT = "NRT_"
 """Prefix of the names of numba's memory functions."""
 MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
-"""Library with sqrt and the like, by platform; elsewhere every process has them."""
+"""Library of sqrt and other functions, by platform; elsewhere every process has them."""
 LOWERED = ("fma", "fmaf", "fmin", "fminf", "fmax", "fmaxf", "rint", "rintf", "nearbyint", "nearbyintf")
-"""Functions that code for processors without such an instruction calls without naming them."""
+"""Functions that code calls without naming them on processors without such an instruction."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
 """Called by numba's code when an array has no owner left."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1

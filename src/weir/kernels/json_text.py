@@ -36,8 +36,8 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 def scan_object(
     buf: Bytes, words: UInt64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
-    """Read whole queries of a JSON run, {query: {document: score}}, into `rows`, from `at`, until more than
-    `most` rows.
+    """Read whole queries of a JSON run, {query: {document: score}}, into `rows`, from `at`, until there are
+    more than `most` rows.
 
     Returns (rows, segments, scores left to the general parser, position, state). State: MORE, the next query
     starts at the position; ENDED, the object ended; FULL, no room for the query that starts there; ODD,
@@ -242,8 +242,8 @@ def _member(buf: Bytes, words: UInt64, at: int, out: Bytes, out_words: UInt64, e
 def read_plain_documents(
     buf: Bytes, words: UInt64, out: Bytes, out_words: UInt64, ptr: Int64, end: Int64
 ) -> int:
-    """Write the ids, titles and texts of JSON lines as columns; return the number of documents, -1 for
-    unusual lines.
+    """Write the ids, titles and texts of JSON lines as columns; return the number of documents, or -1 for a
+    line of another form.
 
     buf: whole lines of valid UTF-8.
     out: uint8[3, more than len(buf) + 8], receives ids, titles and texts.
@@ -251,7 +251,7 @@ def read_plain_documents(
     ptr: int64[3, lines + 1] with ptr[:, 0] = 0, receives the offsets.
     end: int64[3], scratch, zero at first.
 
-    Usual lines are objects with a nonempty id, a text and perhaps a title.
+    Lines are objects with a nonempty id, a text, and perhaps a title and empty metadata.
     """
     required = 1 << _ID | 1 << _TEXT
     at = 0

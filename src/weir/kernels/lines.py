@@ -38,16 +38,17 @@ _0, _7, _8, _14, _32, _43, _61, _255 = (np.uint64(n) for n in (0, 7, 8, 14, 32, 
 
 
 class RowArrays(NamedTuple):
-    """Rows read from lines; each array has room for one entry a line."""
+    """Rows read from lines; each array has room for an entry per line."""
 
     start: Int64
-    """Offset of each row's document identifier, with `length` and `hashes`."""
+    """Offset of each row's document identifier; `length` is its bytes, `hashes` its hash."""
     length: Int64
     hashes: UInt64
     score: Float64
     """NaN if left to the general parser."""
     segment: Int64
-    """int64[n, 3]: first row of each range of rows of one query, offset and length of the query identifier."""
+    """int64[n, 3]: first row of each range of rows with one query, offset and length of the query
+    identifier."""
     slow: Int64
     """int64[n, 3]: row, offset and length of each score left to the general parser."""
 
@@ -66,7 +67,7 @@ def _first(flags: np.uint64) -> Int:
 
 @jit
 def first_below(word: np.uint64, bound: np.uint64) -> Int:
-    """Return the index, 0 to 7, of the first of a word's bytes below a bound; 8 for none.
+    """Return the index, 0 to 7, of the first byte of a word that is below a bound; 8 for none.
 
     bound: at most 128, repeated in all eight bytes.
     """
@@ -75,16 +76,18 @@ def first_below(word: np.uint64, bound: np.uint64) -> Int:
 
 @jit
 def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
-    """Return the index of the first of a word's bytes equal to `one` or `other` or below a bound; 8 for none.
+    """Return the index of the first byte of a word that equals `one` or `other` or is below a bound; 8 for
+    none.
 
-    one, other, bound: a byte, repeated eight times; the bound is at most 128.
+    one, other, bound: a byte, repeated eight times; the bound at most 128.
     """
     return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
 
 @jit
 def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
-    """Return True if sixteen bytes (first, second) start with the first `size` bytes of (head_1, head_2)."""
+    """Return True if sixteen bytes (first, second) start with the first `size` bytes of (head_1, head_2);
+    False for a size above 16."""
     if size <= 8:
         return bool((first ^ head_1) & _MASKS[size] == _0)
     return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
@@ -92,7 +95,7 @@ def begins_with(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: 
 
 @jit
 def equal_bytes(buf: Bytes, a: int, b: int, size: int) -> bool:
-    """Return True if `size` bytes from positions a and b are equal."""
+    """Return True if the `size` bytes at position a equal those at b."""
     k = 0
     while k < size and buf[a + k] == buf[b + k]:
         k += 1
@@ -120,7 +123,7 @@ def hash_bytes(words: UInt64, start: int, length: int) -> np.uint64:
 
 @jit
 def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
-    """Return a 64-bit hash of up to sixteen bytes, given as two words, equal to that of `hash_bytes`."""
+    """Return the 64-bit hash of `hash_bytes` for up to sixteen bytes in two words."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
         state = _mixed(state, second & _MASKS[length - 8])
@@ -130,7 +133,7 @@ def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
 
 @jit
 def hash_texts(words: UInt64, start: Int64, length: Int64, hashes: UInt64) -> None:
-    """Write a 64-bit hash of each text to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
+    """Write the 64-bit hash of each text to `hashes`, equal to that of `weir.core.strings.hash_strings`."""
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
@@ -217,7 +220,8 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
 def number_of(
     first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
 ) -> float:
-    """Return the value of a decimal of up to 24 bytes, given as three words; NaN for any other text.
+    """Return the value of a decimal of up to 24 bytes, in three words; NaN for other text, and if the nearest
+    double is uncertain.
 
     ends: words that end before the point and at the end; see `dot_at`.
     """
@@ -426,7 +430,7 @@ class IdTable(NamedTuple):
     """A hash table of identifiers; without slots every look-up fails."""
 
     slots: Int32
-    """int32, open addressing; see build_slots."""
+    """int32, open addressing; see `build_slots`."""
     keys: UInt64
     """uint64[n]: hash of each identifier."""
     data: Bytes
@@ -438,7 +442,7 @@ class IdTable(NamedTuple):
 def build_slots(hashes: UInt64, slots: Int32) -> None:
     """Write the positions of hashes into a hash table.
 
-    slots: all -1; a power of two, at least twice as many as hashes.
+    slots: all -1; its length is a power of two, at least twice the number of hashes.
     """
     mask = len(slots) - 1
     for i in range(len(hashes)):
@@ -553,13 +557,14 @@ def order_rows(
     buf: Bytes, start: Int64, length: Int64, hashes: UInt64, score: Float64, cuts: Int64, table: IdTable,
     scratch: Int32, spare: Int64, order: Int64, doc: Int32,
 ) -> int:  # fmt: skip
-    """Rank the rows of each query and look up their documents; return the first row that repeats a document,
-    or -1.
+    """Rank the rows of each query and look up their documents; return the first row that repeats a document
+    of its query, or -1.
 
     cuts: int64[queries + 1], first row of each query.
-    score: scores, in the precision in which they are compared.
-    scratch: a power of two at least four times the longest ranking, spare as long as that ranking.
-    order, doc: filled with rows, and positions in the table or -1, in rank order.
+    score: in the precision of comparisons.
+    scratch: int32, a power of two and at least four times the longest ranking; spare: int64, as long as that
+        ranking.
+    order, doc: filled in rank order with rows and with positions in the table, -1 for none.
     """
     slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr
     mask = len(slots) - 1

@@ -1,5 +1,5 @@
-"""Find near-duplicate texts by MinHash of word sequences: candidates by bands, decided by the exact
-Jaccard index."""
+"""Find near-duplicate texts by MinHash of word sequences: bands give candidates, the exact Jaccard index
+decides."""
 
 from __future__ import annotations
 
@@ -73,9 +73,8 @@ def shingle_sets(
 ) -> None:
     """Write the hashes of each text's distinct shingles, descending, to shingle[ptr[d] : ptr[d] + count[d]].
 
-    ptr, term: int64[n + 1] and int32, the terms of each text.
-    width: terms of a shingle. A shorter text is one shingle.
-    count: int64[n], written: number of each text's shingles.
+    ptr, term, width: see `band_keys`.
+    count: int64[n], filled with the number of each text's shingles.
     spare, counts: scratch, int64 of the longest text and int64[2048].
     """
     for d in range(len(ptr) - 1):
@@ -114,16 +113,17 @@ def _jaccard(a: Int64, b: Int64) -> float:
 def leaders(
     ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, room: Int32, least: float, leader: Int64
 ) -> int:
-    """Write each text's leader, an earlier near-duplicate or itself; return the number of comparisons
-    skipped.
+    """Write each text's leader, an earlier near-duplicate or itself; return how often a bucket was too full
+    for a new leader.
 
     ptr, count, shingle: see `shingle_sets`.
     bucket: int32[n, bands], -1 for a bucket of one text.
     room: int32[buckets], how many more leaders each bucket may have, counted down.
+    least: smallest Jaccard index of near-duplicates.
     leader: int64[n], filled.
 
-    A text follows the most similar leader in its buckets, of equals the first, with a Jaccard index of at
-    least `least`.
+    A text follows the most similar leader in its buckets, among equals the first; without any it becomes a
+    leader.
     """
     n, bands = bucket.shape
     head = np.full(len(room), -1, np.int64)

@@ -16,7 +16,7 @@ numba = require("numba", extra="run")
 
 
 def features() -> set[str]:
-    """Return the processor's instruction sets that numba tells LLVM, such as "avx2"."""
+    """Return the instruction sets that numba names to LLVM, such as "avx2"."""
     # Further ones of a processor named by NUMBA_CPU_NAME are ignored; LLVM uses them anyway.
     named = numba.config.CPU_FEATURES
     if named is None:
@@ -27,7 +27,7 @@ def features() -> set[str]:
 WIDE = {"avx512f", "avx512bw", "avx512dq"} <= features()
 HAS_INT8 = WIDE and "avx512vnni" in features()
 BYTE_PRODUCTS = HAS_INT8 or (not WIDE and "avx2" in features())
-"""True if `int8_tile` is there: with AVX2 alone it takes half the time of `float_tile`."""
+"""True if `int8_tile` can be called: with AVX2 alone it takes half the time of `float_tile`."""
 LARGEST_BYTE = 127 if HAS_INT8 else 64
 """Largest magnitude of a query's bytes in `int8_tile`: AVX2 adds two products with unsigned bytes in 16 bits."""
 HALVES = bool({"f16c", "neon", "fullfp16"} & features())
@@ -47,7 +47,7 @@ Body = Callable[[Value, Value, list[Value]], list[Value]]
 
 
 def intrinsic(returned: Value) -> Callable[[Callable[..., Value]], Any]:
-    """Return a decorator that makes an instruction for kernels of a function, which adds code to a builder.
+    """Return a decorator that turns a function, which emits LLVM code, into an instruction for kernels.
 
     returned: numba's type of the result; the arguments are int64.
     """
@@ -200,7 +200,7 @@ def int8_tile(
 ) -> Value:
     """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of 8-bit products.
 
-    Score: (start + products) * unit * worth + added.
+    Score: (start + products) * unit * worth + added; NaN counts as above the bar.
 
     panel: uint8[groups, WIDTH, 4].
     query: first of ROWS rows of int8[4 * groups], `stride` bytes apart, of magnitudes to LARGEST_BYTE.
@@ -219,13 +219,11 @@ def float_tile(
 ) -> Value:
     """Return, as bits, which of ROWS queries have a score at or above their bar in a tile of float products.
 
-    Score: products * unit * worth + added.
+    Score: products * unit * worth + added; NaN counts as above the bar.
 
     panel: float32[groups, WIDTH].
     query: first of ROWS rows of float32[groups], `stride` bytes apart.
-    row: [ROWS, 3] of int32 (ignored), float32 unit, float32 bar.
-    lane: float32[2, WIDTH], worth and added.
-    masks: int64[ROWS], receives the lanes of each row as bits.
+    row, lane, masks: the same as in `int8_tile`, with the start ignored.
     """
     return _tile(b, [panel, query, groups, stride, row, lane, masks], eight=False)
 
@@ -275,17 +273,15 @@ def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
 
 @intrinsic(numba.types.float64)
 def dot64(b: Value, left: Value, right: Value, count: Value) -> Value:
-    """Return the dot product of two float32 vectors in double, with the same bits on every machine.
-
-    left, right: addresses.
-    """
+    """Return the dot product of `count` float32 numbers at each of two addresses, in double, with the same
+    bits on every machine."""
     tail, total = _dot(b, [left, right, count], double=True)
     return b.fadd(total, tail)
 
 
 @intrinsic(numba.types.float32)
 def dot32(b: Value, left: Value, right: Value, count: Value) -> Value:
-    """Return the dot product of two float32 vectors at two addresses, in float."""
+    """Return the dot product of `count` float32 numbers at each of two addresses, in single precision."""
     tail, total = _dot(b, [left, right, count], double=False)
     return b.fadd(total, tail)
 

@@ -13,7 +13,7 @@ from weir.kernels.jit import jit
 Words: TypeAlias = NDArray[np.uint64]
 
 SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8
-"""Classes of bytes: in plain words; begins a word; ends one; may be inside."""
+"""Classes of bytes, as bits: in plain words; begins a word; ends a plain word; ends it if such a byte follows."""
 LONGEST = 128  # bytes of a word that the plain path takes
 EMPTY = -1
 DROPPED = -2
@@ -33,26 +33,25 @@ class TextBytes(NamedTuple):
 
     data: Bytes
     eights: Words
-    """The eight bytes from each position."""
+    """The eight bytes at each position."""
     ptr: Int64
     """Offsets of the texts."""
 
 
 class WordAutomaton(NamedTuple):
-    """A tokenizer: an automaton over characters, and classes of bytes for plain words, which are cut without it."""
+    """A tokenizer: an automaton over characters, and classes of bytes that cut plain words without it."""
 
     classes: Bytes
     """uint8[0x110000], classes of characters."""
     kinds: Bytes
     """uint8[256], classes of bytes (SIMPLE ...)."""
     fold: Bytes
-    """uint8[256], map for the bytes of words."""
+    """uint8[256]: map of the bytes of words."""
     table: Int32
     """int32[states * classes]: offsets into the table itself; the dead state is first, accepting states are last."""
     shape: Int64
-    """int64[6]: start, first accepting state, limit in UTF-16 units, least length of a plain word, 1 if ASCII is
-    folded, 1 if plain words are letters and digits (else 0x21 to 0x7E).
-    """
+    """int64[6]: start, first accepting state, limit in UTF-16 units, least length of a plain word, 1 if ASCII
+    case is folded, 1 if plain words are letters and digits (else 0x21 to 0x7E)."""
 
 
 class WordSlots(NamedTuple):
@@ -63,11 +62,11 @@ class WordSlots(NamedTuple):
     arena: Bytes
     """The bytes of all words."""
     eights: Words
-    """The eight bytes from each position of the arena."""
+    """The eight bytes at each position of the arena."""
     ptr: Int64
     """Offsets of the words in the arena."""
     state: Int64
-    """int64[2]: number of words, and the bytes of arena that a word needs if it did not fit."""
+    """int64[2]: number of words, and the bytes of arena needed by a word that did not fit."""
 
 
 # The table of words uses linear probing over pairs of int64 (key, length << 32 | number), -1 if empty. A word of at
@@ -131,12 +130,11 @@ def scan_words(
     out: Int32,
     out_ptr: Int64,
 ) -> int:
-    """Write the word numbers of the texts from `first` on to `out`; return the first text that is not done.
+    """Write the word numbers of the texts from `first` on to `out`; return the number of the first text that
+    is not done, for lack of room in `words`.
 
     insert: number new words; otherwise they are -1.
-    out_ptr: int64[texts + 1], the start of each text in `out`; extended from that of `first`.
-
-    A result below the number of texts asks for a larger table of words; call again with it.
+    out_ptr: int64[texts + 1], the start of each text in `out`; filled after entry `first`.
     """
     # All in one loop: split into functions for plain words, others and the look-up, it took a fifth longer.
     data, data8, ptr = texts
@@ -301,8 +299,8 @@ def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
-    """Replace each number by to[number] in place, removing numbers that become DROPPED and shortening
-    `ptr`."""
+    """Replace each number by to[number] in place; entries that become DROPPED are removed, and `ptr` is
+    adjusted."""
     m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:

@@ -1,7 +1,5 @@
-"""Other tools' names of measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers, ir-measures.
-
-A name is listed only if its number there equals Weir's by definition, else refused with the reason.
-"""
+"""Other tools' names of measures; a name is listed only if its tool defines it as Weir does, else refused
+with the reason."""
 
 from __future__ import annotations
 
@@ -96,13 +94,11 @@ _LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grad
 
 
 def canonical(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's name of another tool's measure, None for an unknown name.
+    """Return Weir's text of the measure that another tool names; None for an unknown name.
 
-    text: a name with or without a cut-off or level, such as "ndcg_cut_10", "iprec_at_recall_0.10", "cosine_ndcg@10"
-        or "map@10-l2", but without parentheses.
+    text: a name without parentheses, such as "ndcg_cut_10", "cosine_ndcg@10" or "map@10-l2".
     ours: Weir's names.
-
-    Raises BadValue for a name that its tool computes otherwise than Weir, and for one that is no measure (num_q).
+    Raises BadValue for a name that its tool computes otherwise than Weir, and for a name of no measure.
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
@@ -127,8 +123,11 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
 def translated(
     name: str, settings: dict[str, object], cut: str | None
 ) -> tuple[dict[str, object], str | None, bool]:
-    """Return (settings, cut-off, True if unjudged documents are removed first) by Weir's names, from a
-    measure of ir-measures."""
+    """Return (settings, cutoff, condensed) in Weir's terms for a measure written with ir-measures' settings.
+
+    cut: text after "@"; it becomes the setting `recall` of IPrec.
+    condensed: True if unjudged documents are removed first (judged_only=True).
+    """
     # nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'),
     # P(judged_only=True)@5 is
     # condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
@@ -145,7 +144,10 @@ def translated(
 
 
 def suggestion(text: str, ours: Iterable[str]) -> str | None:
-    """Return Weir's name of the measure that a mistyped name probably means; None if none is near."""
+    """Return Weir's text of the measure that a mistyped name probably means; None if none is near.
+
+    ours: Weir's names.
+    """
     match = _NUMBERED.fullmatch(text.strip())
     name = _folded(match[1] if match else text)
     names = {_folded(one): one for one in ours}

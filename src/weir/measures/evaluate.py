@@ -1,8 +1,4 @@
-"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and
-self-matches.
-
-By default every judged query counts, and an unanswered one scores 0.
-"""
+"""Compute scores from a run and judgments, by conventions on ties, missing and empty queries, and self-matches."""
 
 from __future__ import annotations
 
@@ -70,16 +66,15 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 @named_arguments
 @dataclass(frozen=True)
 class Conventions:
-    """The rules that decide a score besides run, judgments and measure; raises UnknownName for an unknown
-    word.
+    """The rules that decide scores besides run, judgments and measure; raises UnknownName for an unknown value.
 
     Prints as `parse_conventions` reads it: `ties=expected, missing=answered-only`, or `default`.
     """
 
     ties: Literal["trec", "trec9", "expected", "bounds"] = "trec"
-    """Equal scores stand by identifier, compared as doubles or (trec9) as floats; or the exact mean over all their
-    orders; or trec with the worst and the best order.
-    """
+    """Documents of equal score are ordered by identifier, scores compared as doubles or (trec9) as floats; or
+    values are means over all orders (expected); or as trec, with values of the worst and the best order
+    (bounds)."""
     missing: Literal["zero", "answered-only"] = "zero"
     """Judged queries that a run does not answer score 0, or leave the mean."""
     empty: Literal["zero", "left-out"] = "zero"
@@ -103,7 +98,7 @@ class Conventions:
         return "trec9" if self.ties == "trec9" else "trec"
 
     def sentences(self) -> list[str]:
-        """Return a sentence on each convention that differs from its default."""
+        """Return a sentence for each convention that differs from its default."""
         return [f"{name}={word}: {CHOICES[name][word]}" for name, word in self._changed()]
 
     def _changed(self) -> list[tuple[str, str]]:
@@ -115,10 +110,9 @@ DEFAULT = Conventions()
 
 @checked
 def parse_conventions(text: str) -> Conventions:
-    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" means all
-    defaults.
+    """Return the conventions in a text such as "ties=expected, missing=answered-only"; "default" is all defaults.
 
-    Raises UnknownName for an unknown convention or word, BadValue for a malformed text.
+    Raises UnknownName for an unknown convention or value, BadValue for a malformed text.
     """
     words: dict[str, Any] = {}
     for part in [] if text.strip() == "default" else text.split(","):
@@ -139,16 +133,18 @@ _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 @checked
 def measures_of(measures: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Return the measures without repetition, given as values, names or another library's measures.
+    """Return the measures without repetition, from values, names or another library's measures.
 
-    Raises UnknownName for an unknown one, BadValue for an empty list or an invalid setting.
+    Raises UnknownName for an unknown measure, BadValue for an empty list or an invalid setting.
     """
     return tuple(dict.fromkeys(named_measures(measures).values()))
 
 
 def named_measures(measures: Measure | str | Iterable[Measure | str]) -> dict[str, Measure]:
-    """Return {name as given: measure}; raises UnknownName for an unknown one, BadValue for an empty list
-    or an invalid setting. A name such as nDCG@{1,3,10} is that of a measure for each cut-off."""
+    """Return {name as given: measure}; nDCG@{1,3,10} gives a measure for each cutoff.
+
+    Raises UnknownName for an unknown measure, BadValue for an empty list or an invalid setting.
+    """
     alone = isinstance(measures, (str, Measure)) or not isinstance(
         measures, Iterable
     )  # such as one of ir-measures
@@ -175,8 +171,7 @@ def score_run(
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
-    """Return the scores of a run: a value for each measure and judged query, 0 by default for an unanswered
-    one.
+    """Return the scores of a run: a value for each measure and judged query, by default 0 for an unanswered query.
 
     run: a run read with ties="trec9" stays in that order.
     measures: values or names.
@@ -192,7 +187,7 @@ def score_run(
 def ranked_by(run: Run, conventions: Conventions) -> Run:
     """Return the run in the tie order of the conventions, without self-matches if they are dropped.
 
-    Raises BadValue if that needs document ids that were not read.
+    Raises BadValue if that needs document identifiers that were not read.
     """
     if conventions.self_matches == "drop":
         run = run.without_self()
@@ -206,10 +201,9 @@ def ranked_by(run: Run, conventions: Conventions) -> Run:
 
 @checked
 def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
-    """Return the scores of a run joined with judgments, with their range over orders of ties if the
-    conventions ask for it.
+    """Return the scores of a run joined with judgments, with their range over orders of ties where documents tie.
 
-    Raises BadValue if no query counts, and for a mean or range over orders that cannot be computed.
+    Raises BadValue if no query counts, and for a required mean or range over orders that cannot be computed.
     """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
@@ -272,10 +266,10 @@ def _all_found(judged: Judged) -> bool:
 def check_shared_queries(
     judged: Judged, run: Callable[[], Run], qrels: Callable[[], object], path: Path | None = None
 ) -> None:
-    """Raise BadValue if the run has queries, and none of them is judged, or if columns are exchanged. Warns
-    (RankingWarning) of many judged queries without any relevant document.
+    """Raise BadValue if none of the run's queries is judged, or if columns are exchanged.
 
-    run, qrels: return the run and its judgments.
+    Issues a RankingWarning if none of many judged queries has a relevant document.
+    run, qrels: return the run and its judgments, called only if needed.
     path: the run's file, for the message.
     """
     where = "" if path is None else f"{path}: "
@@ -295,7 +289,7 @@ def check_shared_queries(
 
 
 def warn_without_relevant(judged: Judged) -> None:
-    """Warn (RankingWarning) if not one of many judged queries has a document with a grade above 0."""
+    """Issue a RankingWarning if none of MANY_QUERIES or more judged queries has a document with a grade above 0."""
     if len(judged) >= MANY_QUERIES and not (judged.ideal > 0).any():
         said = (
             f"none of {len(judged):,} judged queries has a relevant document, and measures say nothing: "
@@ -314,7 +308,7 @@ def each_file(
 ) -> tuple[dict[Path, T], list[str]]:
     """Return ({file: result of `score`}, messages about files that cannot be scored).
 
-    Raises the first error of `score` if fewer than `least` files are left.
+    Raises the first error of `score` if fewer than `least` files are scored.
     """
     scored: dict[Path, T] = {}
     refused: list[WeirError] = []
@@ -329,7 +323,7 @@ def each_file(
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
-    """Return the names of run files without endings, or the paths of files with equal names."""
+    """Return the names of run files without endings, in order; full paths where these are equal."""
     return distinct_names(list(map(run_name, runs)), list(map(str, runs)))
 
 
@@ -337,7 +331,7 @@ def judgments_for(qrels: object, measures: Iterable[Measure]) -> Qrels | IntentQ
     """Return the judgments in a file or object: IntentQrels if a measure needs intents or the file is a
     nugget bank, else Qrels.
 
-    Raises FormatError for an invalid file, BadValue for Qrels if intents are needed.
+    Raises FormatError for an invalid file, BadValue for Qrels where intents are needed.
     """
     if not isinstance(qrels, Path):
         return intents_from(qrels) if any(m.by_intent for m in measures) else qrels_from(qrels)
@@ -353,10 +347,10 @@ def join_run(
     conventions: Conventions = DEFAULT,
     queries: Queries | None = None,
 ) -> Judged:
-    """Return a run file joined with judgments, read in blocks unless documents must be removed.
+    """Return a run file joined with judgments.
 
-    queries: the collection's queries. They may restrict the documents that may be ranked, and a run may name
-        them by their texts.
+    queries: the collection's queries, which may restrict the documents to rank, and by whose texts a run may
+        name them.
 
     Raises FormatError for an invalid line or no ranking, BadRanking for a repeated document, BadValue if no
     judged query is answered.
@@ -392,7 +386,8 @@ def _joined_file(
 
 
 def permitted(run: Run, queries: Queries) -> Run:
-    """Return the run without documents that the queries' candidates, exclusions and filters bar, with their numbers."""
+    """Return the run without documents that the queries' candidates, exclusions and filters forbid; `barred`
+    counts them."""
     kept = run.allowed(queries)
     lost = np.diff(run.ptr) - np.diff(kept.ptr)
     return replace(kept, barred=(int(lost.sum()), int(np.count_nonzero(lost)))) if lost.any() else kept
@@ -413,8 +408,10 @@ def _refuse_exchanged_files(run: Path, qrels: Qrels) -> None:
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """Return the short names of systems, in place of equal ones the long names; raises BadValue if these
-    are equal too."""
+    """Return the short names of systems, but the long names where short names are equal.
+
+    Raises BadValue if long names are equal too.
+    """
     times = Counter(short)
     names = [one if times[one] == 1 else whole for one, whole in zip(short, long, strict=True)]
     if len(set(names)) < len(names):

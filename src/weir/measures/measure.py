@@ -1,5 +1,5 @@
-"""Measures as values: they print, parse back and compare, and map a run joined with judgments to numbers
-by query."""
+"""Measures as values: they print, parse back, compare, and map a run joined with judgments to a value for
+each query."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from weir.registry import Registry
 
 
 def without_unjudged(j: Judged, grade: Grades | None = None) -> Judged:
-    """Return the join without unjudged documents and grades below 0; later documents move up, the ideal
-    ranking stays.
+    """Return the join without documents that are unjudged or of a grade below 0; later documents move up.
 
-    grade: replaces the grades of the join's rows when deciding which leave.
+    The ideal ranking stays.
+    grade: grades of the rows by which to decide; None for the join's own.
     """
     judged = (j.grade if grade is None else grade) >= 0
     query, place = j.query[judged], j.first[judged]
@@ -64,7 +64,7 @@ _LONGEST = 200  # characters of a measure's text: nothing within them can exhaus
 
 @dataclass(frozen=True)
 class Definition:
-    """A registered measure: its function, and rules for cut-off, values, settings and judgments."""
+    """A registered measure: its function, and rules for cutoff, values, settings and judgments."""
 
     name: str
     function: Callable[..., Float64]
@@ -78,14 +78,15 @@ class Definition:
     forms: tuple[tuple[str, Form], ...] = ()
     """For a text setting with more than its choices: a function that checks and normalises it."""
     of: Judgments = "documents"
-    """Judgments it needs: of documents, with any grades, whole grades only or presence only; or of intents."""
+    """Judgments that it needs: of documents, with any grades, whole grades only or presence only; of intents;
+    or rules of documents."""
     better: Better = "more"
     never: bool = False
-    """A value above 0 of one query is a failure: no mean makes up for it."""
+    """True if a value above 0 of any query is a failure that no mean makes up for."""
 
     @property
     def bounded(self) -> bool:
-        """True if its values lie within 0..1."""
+        """True if all values are within 0..1."""
         return self.values == "unit"
 
     @property
@@ -111,7 +112,7 @@ class Definition:
         return {p.name: p.default for p in self._parameters()}
 
     def fractional(self) -> set[str]:
-        """Return the names of settings that accept fractions although their default may be an integer."""
+        """Return the names of settings that accept fractions."""
         return {p.name for p in self._parameters() if p.annotation in ("float", float)}
 
     def _parameters(self) -> list[inspect.Parameter]:
@@ -135,17 +136,18 @@ def measure(
     better: Better = "more",
     never: bool = False,
 ) -> Callable[[Callable[..., Float64]], Measure]:
-    """Return a decorator that registers a function of a `Judged` as a measure.
+    """Return a decorator that registers a function of a `Judged` as a measure, and returns the Measure.
 
     name: its name in texts and results.
-    cutoff: "required" or "optional", passed as `k`.
+    cutoff: "required" or "optional"; passed to the function as `k`.
     values: "unit" (within 0..1), "any" or "logarithm" (geometric mean).
-    choices: allowed values by setting. Settings are the other keyword parameters, typed as their default.
-    within: {setting: its smallest and largest number}, or a function that checks and normalises a text.
-    of: judgments it needs: "documents", "whole grades", "presence", "intents", or "rules" of a file beside
-        them.
+    choices: {setting: allowed values}. Settings are the function's other keyword parameters, typed as their
+        default.
+    within: {setting: (least, largest)}, or a function that checks and normalises a text.
+    of: judgments that it needs: "documents", "whole grades", "presence", "intents", or "rules" in a file
+        beside them.
     better: "more", "less" or "neither".
-    never: True makes a gate fail at a value above 0 of any query.
+    never: True makes a gate fail if any query has a value above 0.
     """
 
     def add_measure(function: Callable[..., Float64]) -> Measure:
@@ -164,14 +166,14 @@ def measure(
 @checked_fields
 @dataclass(frozen=True, repr=False)
 class Measure:
-    """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
+    """A measure with its settings and cutoff, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it.
+    Hashable; prints as `parse_measure` reads it. `nDCG @ 10` sets the cutoff, `nDCG(gain="exp")` a setting.
     """
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
-    """Only those that differ from the default, sorted by name."""
+    """Settings that differ from their default, sorted by name."""
     cutoff: int | None = None
     condensed: bool = False
     """True if unjudged documents leave the ranking first; printed as condensed(nDCG@10)."""
@@ -189,7 +191,7 @@ class Measure:
 
     @checked
     def __matmul__(self, cutoff: int) -> Measure:
-        """Return the measure cut at this rank; raises BadValue below 1."""
+        """Return the measure with this cutoff; raises BadValue below 1."""
         if cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
@@ -215,12 +217,12 @@ class Measure:
 
     @property
     def geometric(self) -> bool:
-        """True if its values are logarithms, so that its mean over queries is geometric."""
+        """True if values are logarithms, so that the mean over queries is geometric."""
         return self.definition.values == "logarithm"
 
     @property
     def by_intent(self) -> bool:
-        """True if it needs judgments of intents."""
+        """True if the measure needs judgments of intents."""
         return self.definition.of == "intents"
 
     @property
@@ -231,16 +233,15 @@ class Measure:
     def per_query(self, judged: Judged) -> Float64:
         """Return the value of each judged query, float64[queries].
 
-        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing, WeirError for
+        Raises BadValue if a required cutoff, judgments of intents or whole grades are missing, WeirError for
         a value outside a promised 0..1.
         """
         return self.asserted(self.computed(judged))
 
     def computed(self, judged: Judged) -> Float64:
-        """Return the value of each judged query, float64[queries], without checking that values lie within
-        0..1.
+        """Return the values of `per_query`, without checking that they are within 0..1.
 
-        Raises BadValue if a required cut-off, judgments of intents or whole grades are missing.
+        Raises BadValue if a required cutoff, judgments of intents or whole grades are missing.
         """
         definition = self.definition
         if definition.of == "whole grades":
@@ -257,8 +258,8 @@ class Measure:
         return definition.function(join, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
-        """Return the values unchanged; raises WeirError if one is outside 0..1 although the measure
-        promises that range."""
+        """Return the values unchanged; raises WeirError for a value outside 0..1 if the measure promises that
+        range."""
         if self.definition.bounded and not all_within_unit(values):
             raise WeirError(
                 f'{self} lies outside 0..1: an error of the measure, or it is registered with values="any"'
@@ -268,10 +269,9 @@ class Measure:
 
 @checked
 def condensed(measure: Measure) -> Measure:
-    """Return the measure on condensed lists: unjudged documents leave the ranking first, others move up.
+    """Return the measure on condensed lists: unjudged documents leave the ranking first, and others move up.
 
     measure: condensed(nDCG@10) cuts the condensed list at 10.
-
     A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
     """
     # Sakai 2007; trec_eval's option -J.
@@ -281,13 +281,13 @@ def condensed(measure: Measure) -> Measure:
 @checked
 @lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
-    """Return the measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
+    """Return the measure in a text such as "nDCG(gain='exp')@10" or "condensed(AP)".
 
-    text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see
-        `weir list measures`).
+    text: a measure's name, or another tool's in any case: "ndcg_cut_10", "MRR@10", "recall_100" (see `weir
+        list measures`).
 
-    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax and for a name that means another
-    number in its tool.
+    Raises UnknownName for an unknown measure or setting, BadValue for bad syntax and for a name that its tool
+    computes otherwise.
     """
     text = text.strip()
     if len(text) > _LONGEST:
@@ -353,11 +353,11 @@ GEOMETRIC.register(is_geometric)
 
 
 P_MRR = "p-MRR"
-"""Name of the one value by query that is no measure of a ranking; more is better."""
+"""Name of the only value by query that is no measure of a ranking; more is better."""
 
 
 def direction(name: str) -> int:
-    """Return 1 if larger values of the named measure are better, -1 if smaller are, 0 if neither; 1 for an
+    """Return 1 if larger values of the named measure are better, -1 if smaller, 0 if neither; 1 for an
     unknown name."""
     try:
         return {"more": 1, "less": -1, "neither": 0}[MEASURES.get(parse_measure(name).name).better]
@@ -366,34 +366,32 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the largest mean, or smallest where less is better, ignoring NaN; NaN if neither is better or
-    there is none."""
+    """Return the best of a measure's means, ignoring NaN; NaN if none or neither direction is better."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
 
 def judged_by_default(measures: Iterable[str]) -> list[str]:
-    """Return the names of measures with a better direction, which comparisons use by default; all if none
-    has one."""
+    """Return the distinct names of measures with a better direction, on which comparisons decide; all if none
+    has a direction."""
     names = list(dict.fromkeys(measures))
     return [name for name in names if direction(name)] or names
 
 
 def no_direction_note(measures: Iterable[str]) -> list[str]:
-    """Return [sentence that names the measures without a better direction], [] if all have one."""
+    """Return [a sentence that names the measures without a better direction]; [] if all have one."""
     names = ", ".join(dict.fromkeys(name for name in measures if not direction(name)))
     return [f"{names}: more is neither better nor worse, so there is no verdict and no rank"] if names else []
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return [sentence that names the measures for which less is better], [] if there are none."""
+    """Return [a sentence that names the measures for which less is better]; [] if none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 
 
 def direction_notes(measures: Iterable[str]) -> list[str]:
-    """Return sentences on measures without a better direction, and on unknown measures, whose larger
-    values count as better."""
+    """Return sentences on measures without a better direction, and on unknown measures, taken as "more is better"."""
     names = list(dict.fromkeys(measures))
     others = [name for name in names if not _is_known(name)]
     one = len(others) == 1
@@ -411,8 +409,7 @@ def _is_known(name: str) -> bool:
 
 
 def is_never(name: str) -> bool:
-    """Return True if a value above 0 of any query is a failure, as with leaks; False also for an unknown
-    name."""
+    """Return True if a value above 0 of any query is a failure, as for leaks; False also for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).never
     except WeirError:
@@ -420,7 +417,7 @@ def is_never(name: str) -> bool:
 
 
 def within_unit(name: str) -> bool:
-    """Return True if the named measure's values lie within 0..1; False also for an unknown name."""
+    """Return True if the named measure's values are within 0..1; False also for an unknown name."""
     try:
         return MEASURES.get(parse_measure(name).name).bounded
     except WeirError:
@@ -467,7 +464,7 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
 
 
 def all_within_unit(values: Float64) -> bool:
-    """Return True if all values that are not NaN lie within 0..1, up to rounding."""
+    """Return True if all values are within 0..1, up to rounding; NaN is ignored."""
     # NaN is passed over. Sums of rounded quotients may end a few units in the last place above 1.
     return not values.size or not (
         np.fmin.reduce(values, axis=None) < 0 or np.fmax.reduce(values, axis=None) > 1 + 1e-12
@@ -475,7 +472,7 @@ def all_within_unit(values: Float64) -> bool:
 
 
 def condensed_join(judged: Judged) -> Judged:
-    """Return the join without unjudged documents, also in its intents."""
+    """Return the join without unjudged documents, in its intents too."""
     join = without_unjudged(judged)
     if judged.intents is None:
         return join

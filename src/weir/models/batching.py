@@ -1,7 +1,7 @@
 """Run texts through a model in batches, in bounded memory, with results in the order of the texts.
 
-A thread tokenises ahead while the model works. Within a window, texts of similar length share batches of
-about equal token counts.
+A thread tokenises ahead while the model works. Texts of similar length within a window share batches of about
+equal token counts.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ CHUNK_TEXTS = 256
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """Settings that decide how texts are sorted and padded to batches."""
+    """Settings that decide how texts are sorted into batches."""
 
     tokens: int
     """Approximate tokens of a batch."""
     padded: bool = False
-    """Count a batch as its number of texts times its longest text."""
+    """Count a batch as its number of texts times the length of the longest."""
     window: int = 4096
-    """Texts sorted by length together."""
+    """Number of texts that are sorted by length together."""
     characters: int = 1 << 24
     """Most characters of a window, to bound memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """A list of arrays in one array: the rows of text i are values[ptr[i]:ptr[i + 1]]."""
+    """Several arrays in one: the rows of text i are values[ptr[i]:ptr[i + 1]]."""
 
     ptr: Int64
     """int64[texts + 1], from 0."""
@@ -54,7 +54,7 @@ class Ragged:
 
     @staticmethod
     def joined(blocks: Sequence[Ragged], nothing: NDArray[Any]) -> Ragged:
-        """Return several blocks as one; without blocks, no texts and the empty array `nothing`."""
+        """Return several blocks as one; without blocks, no texts and the empty array `nothing` as values."""
         lengths = [np.zeros(0, np.int64), *(block.lengths for block in blocks)]
         values = np.concatenate([nothing, *(block.values for block in blocks)])
         return Ragged(offsets(np.concatenate(lengths)), values)
@@ -91,12 +91,11 @@ class Ragged:
 
 
 def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
-    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first.
+    """Return batches of text positions, int64 arrays, of at most `budget` tokens, longest texts first; a
+    longer text is alone.
 
     lengths: int64[texts], in tokens.
-    padded: texts count as long as the longest of their batch.
-
-    A text longer than the budget is a batch alone.
+    padded: count each text as long as the longest of its batch.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = np.maximum(lengths[order], 1)
@@ -116,10 +115,10 @@ def batches(lengths: Int64, budget: int, padded: bool) -> list[Int64]:
 def gather_rows(
     array: Callable[[Sequence[Any]], NDArray[np.float32]],
 ) -> Callable[[Sequence[tuple[Int64, Any]], int], NDArray[np.float32]]:
-    """Return a function that makes one array, in the order of the texts, from [(positions of texts, rows of a
-    batch)].
+    """Return a function from ([(positions of texts, rows of a batch)], number of texts) to a float32 array in
+    text order.
 
-    array: joins rows of an engine to a float32 array.
+    array: joins an engine's rows to a float32 array.
     """
 
     def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> NDArray[np.float32]:
@@ -132,9 +131,9 @@ def gather_rows(
 
 
 def gather_ragged(parts: Sequence[tuple[Int64, Ragged]], count: int) -> Ragged:
-    """Return the rows of all texts, in the order of the texts.
+    """Return the rows of `count` texts in text order.
 
-    parts: for each batch (positions of its texts, their rows), at least one.
+    parts: (positions of texts, their rows) for each batch, at least one.
     """
     lengths = np.empty(count, np.int64)
     for positions, part in parts:
@@ -157,10 +156,11 @@ def results(
     plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
-    """Yield the model's results for one window of texts at a time, each in the order of its texts.
+    """Yield the model's results for one window of texts at a time, in text order.
 
-    run: maps a batch to results. When memory runs out, batches are halved.
-    done: called with the number of texts finished so far.
+    run: maps a batch to results; batches are halved when memory runs out.
+    gather: joins the results of a window's batches.
+    done: called with the number of finished texts.
 
     Raises BadValue for a single text that does not fit into memory.
     """
@@ -190,7 +190,7 @@ def results(
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return True if an exception says that memory ran out, also torch's RuntimeError."""
+    """Return True if an exception says that memory ran out, such as torch's RuntimeError."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error)))

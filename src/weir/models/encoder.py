@@ -54,7 +54,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 SIMILARITIES = ("dot", "cosine")
 BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
-"""Tokens of a batch: as many as a processor's caches hold, and enough to keep a GPU busy."""
+"""Tokens of a batch: they fit into a processor's caches, and keep a GPU busy."""
 
 T = TypeVar("T")
 
@@ -63,15 +63,15 @@ T = TypeVar("T")
 
 
 GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
-"""Default instruction of models that follow instructions: the one they use for MS MARCO (Wang et al. 2024)."""
+"""Default instruction of models that follow instructions; theirs for MS MARCO (Wang et al. 2024)."""
 TASK = "{task}"
-"""Placeholder of the instruction in a prompt; as the instruction itself, it is filled by each query's own."""
+"""Placeholder of the instruction in a prompt; as the instruction itself, each query's own replaces it."""
 KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderRecipe:
-    """The resolved settings of an encoder, before anything is loaded."""
+    """An encoder's settings, completed from its checkpoint and card, before anything is loaded."""
 
     model: str
     document: Checkpoint
@@ -108,9 +108,10 @@ class EncoderRecipe:
 
 
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> EncoderRecipe:
-    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model.
+    """Return the settings in force: the encoder's, else the checkpoint's, else those published for the model;
+    for lengths, published ones precede the checkpoint's.
 
-    collection: a checkpoint may declare prompts under this name.
+    collection: name under which a checkpoint may declare prompts.
     instruction: replaces {task} in prompts.
 
     Raises BadValue for undeclared pooling and a length beyond the architecture's, DownloadError or StoreError
@@ -160,7 +161,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 
 def filled_prompt(prompt: str, instruction: str) -> str:
-    """Return a prompt in which the instruction, or by default GENERAL, replaces {task}."""
+    """Return a prompt in which the instruction, or GENERAL if that is "", replaces {task}."""
     return prompt.replace(TASK, instruction or GENERAL)
 
 
@@ -188,11 +189,8 @@ def _first(*values: T | None) -> T | None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model that turns texts into vectors, with settings as of `weir.Dense`; None leaves one to the
-    checkpoint.
-
-    Raises BadValue for settings out of range.
-    """
+    """A model that turns texts into vectors, with settings as of `weir.Dense`; None leaves a setting to the
+    checkpoint. Raises BadValue for settings out of range."""
 
     model: str = "minilm"
     pooling: str | None = None
@@ -221,17 +219,11 @@ class Encoder:
         return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors, and the engine; None as engine if it is not installed.
-
-        Nothing is loaded. Raises DownloadError if the checkpoint is missing.
-        """
         return resolve(self).describe() | {"dtype": self.dtype, "engine": self.declared(device).label}
 
     def declared(self, device: str = "auto") -> Declared:
-        """Return the engine, device and precision that would compute the vectors; nothing is loaded.
-
-        Raises DownloadError if the checkpoint is missing, BadValue for an engine that does not fit.
-        """
+        """Return the engine, device and precision that would compute the vectors; loads nothing. Raises
+        DownloadError if the checkpoint is missing, BadValue for an engine that does not fit."""
         return declare(open_checkpoint(self.model), self.engine, self.dtype, device)
 
     def fetch(self) -> None:
@@ -250,7 +242,7 @@ class Encoder:
         )
 
     def load(self, device: str = "auto") -> Loaded:
-        """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), downloaded if needed.
+        """Return the encoder loaded on a device (auto, cpu, cuda or cuda:1), after a download if needed.
 
         Warns if the checkpoint declares prompts and none is used. Raises BadValue for an unsupported
         checkpoint.
@@ -303,8 +295,8 @@ class Loaded:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Float32]:
-        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory; raises
-        BadValue as `encode`."""
+        """Yield vectors of consecutive texts in blocks, float32[texts, d], in bounded memory; raises BadValue
+        as `encode`."""
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         prompted: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
@@ -320,10 +312,8 @@ class Loaded:
             yield vectors
 
     def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
-        """Return (tokens of each document, characters of it that the model reads), int64[texts] each.
-
-        Tokens count the prompt and are not truncated.
-        """
+        """Return (tokens of each document with the prompt, untruncated; characters of it that the model
+        reads), int64[texts] each."""
         prompt = self.recipe.document_prompt
         tokens, characters = self.document.tokenizer.extents([prompt + text for text in texts])
         return tokens, np.maximum(characters - len(prompt), 0)
@@ -345,7 +335,7 @@ EncodeFunction: TypeAlias = Callable[[list[str]], object]
 
 @dataclass(frozen=True)
 class ObjectEncoder:
-    """An encoder that calls a Python object of the user."""
+    """An encoder that calls a user's Python object."""
 
     query: EncodeFunction
     document: EncodeFunction
@@ -355,7 +345,7 @@ class ObjectEncoder:
     assumed: bool = False
     """True if neither user nor object named a similarity."""
     separator: str = " "
-    """Between title and text; TITLE_END where the object takes them apart."""
+    """Text between title and text; TITLE_END if the object takes them apart."""
     adapter: ClassVar[str] = "weir.encoder"
 
     def __str__(self) -> str:
@@ -382,7 +372,7 @@ class ObjectEncoder:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """A user's encoder object, ready to encode."""
+    """A user's encoder object."""
 
     encoder: ObjectEncoder
 
@@ -422,11 +412,13 @@ class LoadedObject:
 
 
 LONGER = 1.01
-"""Ratio of the longest vector to the shortest from which cosine and dot product rank differently."""
+"""Ratio of the longest to the shortest vector above which cosine and dot product rank differently."""
 TITLE_END = "\ufdd0"
-"""A noncharacter of Unicode, which no text holds: between title and text until a model of BEIR's gets them apart."""
+"""A Unicode noncharacter, which no text has; it separates title and text until a model of BEIR's gets them
+apart."""
 BEIR_ARGUMENTS = {"batch_size": 128, "show_progress_bar": False, "convert_to_tensor": False}
-"""Arguments that BEIR passes to encode_queries and encode_corpus; arrays instead of tensors, and no progress bars."""
+"""Arguments that BEIR passes to encode_queries and encode_corpus, but for arrays and without progress
+bars."""
 
 
 def _as_beir_calls(encode: Callable[..., object], optional: bool = False) -> Callable[..., object]:
@@ -506,20 +498,21 @@ def as_encoder(
 # Products over more rows may be summed in another order; in half precision that shows at the last bit, which grows
 # through the layers. int8 sums whole numbers, but a value midway between two steps may be rounded either way.
 TOLERANCE = {"fp32": 1e-5, "fp16": 5e-3, "bf16": 3e-2, "int8": 1e-2}
-"""Largest difference in a coordinate of unit vectors that the other texts of a batch may cause."""
+"""Largest difference in a coordinate of unit vectors that the other texts of a batch may cause, by
+precision."""
 
 
 @dataclass(frozen=True)
 class Stability:
-    """Largest differences between vectors of texts encoded alone and in a batch."""
+    """How much vectors of texts differ between encoding alone and in a batch."""
 
     texts: int
     difference: float
-    """Largest difference, in any coordinate of the unit vectors, between a text alone and in a batch."""
+    """Largest difference in a coordinate of the unit vectors."""
     cosine: float
-    """Smallest cosine between the two."""
+    """Smallest cosine between the two vectors of a text."""
     tolerance: float
-    """Largest difference promised."""
+    """Largest permitted difference."""
 
     @property
     def holds(self) -> bool:
@@ -535,10 +528,8 @@ class Stability:
 
 
 def stability(loaded: Loaded, texts: Sequence[str]) -> Stability:
-    """Return the differences between vectors of texts encoded alone and together, scaled to length 1.
-
-    texts: at least one. Raises BadValue as `Loaded.encode`.
-    """
+    """Return how much vectors of at least one text, scaled to length 1, differ between encoding alone and
+    together. Raises BadValue as `Loaded.encode`."""
     together = loaded.encode(texts)
     alone = np.concatenate([loaded.encode([text]) for text in texts])
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (together, alone))

@@ -35,7 +35,7 @@ NEEDED = {
 
 
 class EngineBuilder(Protocol):
-    """A function that loads a checkpoint and head into an engine such as torch."""
+    """A function that loads a checkpoint and a head into an engine such as torch."""
 
     def __call__(self, checkpoint: Checkpoint, declared: Declared, head: AnyHead, /) -> Engine:
         """Return the loaded engine; raises BadValue for an unsupported checkpoint or device."""
@@ -49,26 +49,26 @@ class Engine(Protocol):
 
     @property
     def padded(self) -> bool:
-        """True if the cost of a batch is its number of texts times its longest text."""
+        """True if a batch costs its number of texts times its longest text."""
 
     @property
     def batch_independent(self) -> bool:
         """True if a text's output has the same bits in any batch."""
 
     def rows(self, batch: Tokens) -> Any:  # noqa: ANN401 - an array of the engine's own kind
-        """Return the head's output on the device, a row for each text, or for each token with a TokenHead."""
+        """Return the head's output on the device: a row for each text, or for each token with a TokenHead."""
 
     def array(self, parts: Sequence[Any]) -> Float32:
         """Return the rows of several batches as one float32 array in host memory."""
 
     def above(self, rows: Any, threshold: float) -> tuple[Int64, Int64, Float32]:  # noqa: ANN401 - as of `rows`
-        """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n],
+        """Return (rows, columns, values) of entries above a threshold or NaN: int64[n], int64[n],
         float32[n]."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """An engine, device and precision chosen before loading."""
+    """An engine, device and precision, chosen before loading."""
 
     engine: str
     place: ComputePlace
@@ -77,10 +77,8 @@ class Declared:
 
     @property
     def label(self) -> str | None:
-        """Engine, device, precision and deciding package versions, such as "torch cpu fp32, tokenizers 0.23".
-
-        None if a needed package is missing.
-        """
+        """Engine, device, precision and deciding versions, such as "torch cpu fp32, tokenizers 0.23"; None if
+        a needed package is missing."""
         needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
         if any(package_version(name) is None for name in needed):
             return None
@@ -101,7 +99,7 @@ def check_engine(engine: object, dtype: object) -> None:
 def declare(
     checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
 ) -> Declared:
-    """Return the engine, device and precision that compute a checkpoint on this machine, loading nothing.
+    """Return the engine, device and precision that compute a checkpoint on this machine; loads nothing.
 
     engine: one of ENGINES, or auto.
     dtype: one of DTYPES, the lowest precision to compute in.
@@ -109,8 +107,8 @@ def declare(
     own: True if Weir's own engines support the model, None to ask `supported`.
 
     auto is torch on a GPU, else openvino, or torch if only that is installed; transformers for unknown
-    architectures. A processor without instructions for bf16 or int8 (which also needs nncf) computes in fp32.
-    Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
+    architectures. On a processor, auto replaces a precision without native instructions by bf16 or fp32 (int8
+    also needs nncf). Raises BadValue for int8 on a GPU, and an engine that cannot compute the checkpoint.
     """
     if checkpoint.architecture == STATIC:
         if engine != "auto":
@@ -137,7 +135,7 @@ def declare(
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
     """Return the engine that `declare` would choose, without a checkpoint; raises BadValue for int8 on a GPU.
 
-    lacking: the reason why Weir's own engines do not support the model, None if they do.
+    lacking: why Weir's own engines do not support the model, None if they do.
     """
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
@@ -174,7 +172,7 @@ def _on_processor(lacking: str | None) -> tuple[str, str]:
 
 
 def prepare(device: str) -> None:
-    """Set torch's number of threads for cpu; raises BadValue if a GPU is absent, MissingExtra without
+    """Set torch's number of threads for a cpu; raises BadValue for an absent GPU, MissingExtra without
     torch."""
     torch = require("torch", extra="torch")
     kind, _, number = device.partition(":")
@@ -185,7 +183,7 @@ def prepare(device: str) -> None:
 
 
 def build(checkpoint: Checkpoint, declared: Declared, head: AnyHead, segments: bool = False) -> Engine:
-    """Return the chosen engine with a checkpoint's weights and a head loaded.
+    """Return the chosen engine, loaded with a checkpoint's weights and a head.
 
     segments: batches distinguish the two texts of a pair.
 

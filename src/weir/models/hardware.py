@@ -20,24 +20,25 @@ INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
 
 @dataclass(frozen=True)
 class ComputePlace:
-    """A device such as "cpu" or "cuda:1" with a precision of DTYPES."""
+    """A device such as "cpu" or "cuda:1", and a precision of DTYPES."""
 
     device: str
     dtype: str
 
     @property
     def kind(self) -> str:
-        """ "cpu" or "cuda", without the number of the device."""
+        """The device without its number, "cpu" or "cuda"."""
         return self.device.partition(":")[0]
 
 
 def declared_kind(setting: str) -> str:
-    """Return "cpu" or "cuda" for a device setting such as "cuda:1"; raises BadValue for another."""
+    """Return "cpu" or "cuda" for a device setting such as "cuda:1"; raises BadValue for another device."""
     return declared_device(setting).partition(":")[0]
 
 
 def declared_device(setting: str) -> str:
-    """Return the first device of a setting, "cpu", "cuda" or such as "cuda:1"; raises BadValue for another.
+    """Return the first device of a setting, such as "cpu", "cuda" or "cuda:1"; raises BadValue for another
+    device.
 
     auto is a GPU if NVIDIA's driver runs, CUDA_VISIBLE_DEVICES leaves one, and torch is built for CUDA.
     """
@@ -53,8 +54,7 @@ def declared_device(setting: str) -> str:
 
 @cache
 def instructions() -> frozenset[str]:
-    """Return the precisions, of "bf16" and "int8", that this processor computes natively; empty if
-    unknown."""
+    """Return which of "bf16" and "int8" this processor computes natively; empty if unknown."""
     flags: set[str] = set()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n"):
@@ -70,7 +70,7 @@ def instructions() -> frozenset[str]:
 
 @cache
 def package_version(name: str) -> str | None:
-    """Return the version of an installed Python package, or None."""
+    """Return the version of a Python package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

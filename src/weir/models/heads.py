@@ -21,12 +21,13 @@ class Layer:
     activation: str = ""
     """"", Identity, Tanh, relu or gelu."""
     added: Array | None = None
-    """Matrix [d, h] whose product with the input is added; an empty one adds the input itself."""
+    """Matrix [d, h] whose product with the input is added to the output; an empty matrix adds the input
+    itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class VectorHead:
-    """A head that gives one vector for each text, float32[n, d]; zeros for a text without tokens."""
+    """A head that returns a vector for each text, float32[n, d]; zeros for a text without tokens."""
 
     pooling: str
     """mean, cls, last or max over token states."""
@@ -37,7 +38,7 @@ class VectorHead:
 
 @dataclass(frozen=True, eq=False)
 class TokenHead:
-    """A head that gives a vector for each token, float32[tokens, d]."""
+    """A head that returns a vector for each token, float32[tokens, d]."""
 
     layers: tuple[Layer, ...] = ()
     normalise: bool = False
@@ -48,14 +49,15 @@ class TokenHead:
 
 @dataclass(frozen=True, eq=False)
 class ClassHead:
-    """A head that gives class outputs of each text, float32[n, classes]: two layers over the first token's state."""
+    """A head that returns class outputs of each text, float32[n, classes]: two layers over the first token's
+    state."""
 
     layers: tuple[Layer, Layer]
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """The first step of a head for masked words: a product, GELU, and a normalisation."""
+    """First step of a masked-language-model head: a linear layer, GELU, and a layer normalisation."""
 
     weight: Array
     bias: Array
@@ -68,7 +70,7 @@ class Transform:
 
 @dataclass(frozen=True, eq=False)
 class TermHead:
-    """A head that gives the weight of each vocabulary term in each text, float32[n, terms]."""
+    """A head that returns the weight of each vocabulary term in each text, float32[n, terms]."""
 
     transform: Transform | None
     weight: Array
@@ -78,7 +80,7 @@ class TermHead:
     pooling: str
     """max or sum over tokens."""
     activation: str
-    """relu is log(1 + relu(x)); log1p_relu is the logarithm of 1 plus that."""
+    """relu is log(1 + relu(x)); log1p_relu is the logarithm of 1 plus this."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ AnyHead: TypeAlias = VectorHead | TokenHead | ClassHead | TermHead | OwnHead
 
 
 def read_layer(head: Head) -> Layer:
-    """Return the layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight."""
+    """Return a layer after pooling, read from a checkpoint's files; raises BadValue if it has no weight."""
     tensors = {name.rpartition(".")[2]: array for name, array in read_state(head.folder).items()}
     if "weight" not in tensors:
         raise BadValue(f"{head.folder}: the layer after pooling has no weight")

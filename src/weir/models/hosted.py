@@ -1,4 +1,4 @@
-"""Encode texts with an embedding API, and queries with their own instructions."""
+"""Encode texts with an embedding API, and queries with instructions of their own."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ from weir.settings import settings
 
 
 Json: TypeAlias = Any
-"""A server's response, not validated yet."""
+"""Parsed JSON of a response, not validated yet."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """The texts and settings of one request to an embedding API."""
+    """Texts and settings of a request to an embedding API."""
 
     model: str
     texts: Sequence[str]
@@ -77,12 +77,12 @@ class Ask:
 
 @dataclass(frozen=True)
 class ProviderAnswer:
-    """An embedding API's response: vectors and counted tokens."""
+    """Vectors and token count in an embedding API's response."""
 
     vectors: list[Json]
     """In the order of the texts, not validated yet."""
     tokens: int | None
-    """As the provider counts them."""
+    """As the provider counts them; None if it does not."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Provider:
 
     base: str
     path: str
-    """Appended to `base`."""
+    """Path of requests, appended to `base`."""
     variable: str
     """Environment variable with the key."""
     texts: int
@@ -101,9 +101,9 @@ class Provider:
     longest: int | None
     """Estimated tokens after which a text is cut; None leaves cutting to the provider."""
     texts_entry: str
-    """Name of a request's entry for the texts."""
+    """Name of the request's entry for texts."""
     size_entry: str
-    """Name of a request's entry for the dimensions."""
+    """Name of the request's entry for dimensions."""
     sent: Mapping[str, Json]
     """Further entries of a request."""
     kinds: Mapping[Kind, str]
@@ -121,8 +121,7 @@ PROVIDERS: Registry[Provider] = Registry("provider")
 
 
 def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
-    """Return the vectors of an API's response as float32[count, dimensions]; None takes the first vector's
-    size.
+    """Return an API's vectors as float32[count, dimensions]; dimensions None takes the first vector's size.
 
     Raises UnusableAnswerError for a wrong number or size, and a vector that is not finite or all zeros.
     """
@@ -244,18 +243,19 @@ _REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
-    """The provider refuses these texts or takes too long: too many at once, or a text that it cannot process."""
+    """Raised if a provider refuses texts or takes too long: too many at once, or a text that it cannot
+    process."""
 
 
 @dataclass(eq=False)
 class EmbeddingClient:
-    """A client of an embedding API that keeps to the budget and rate; one for each process."""
+    """A client of an embedding API that keeps to the budget and rate."""
 
     provider: Provider
     url: str
     metered: MeteredClient
     dense: float = 1.0
-    """Tokens counted by the provider for each estimated one: the largest ratio so far, at least 1."""
+    """Largest ratio so far of the provider's token count to the estimate, at least 1."""
 
     def room(self) -> int:
         """Return the maximum tokens, by estimate, of the next request."""
@@ -263,9 +263,10 @@ class EmbeddingClient:
         return int((most if tokens_left is None else min(most, tokens_left)) / self.dense)
 
     def ask(self, ask: Ask, dimensions: int | None) -> Float32:
-        """Return one vector per text from one request, float32[n, dimensions]; None accepts any size.
+        """Return one vector per text from one request, float32[n, dimensions]; dimensions None accepts any
+        size.
 
-        Raises ServiceError if no vector comes back, TooMuchError for refused texts, or several that take too
+        Raises ServiceError if no vectors come back, TooMuchError for refused texts, or several that take too
         long.
         """
 
@@ -312,24 +313,25 @@ class EmbeddingClient:
 
 @dataclass(eq=False)
 class ServiceProbe:
-    """A service's first response to fixed probe texts, stored to recognise its model later."""
+    """A service's first response to fixed probe texts, stored to recognise later if its model has changed."""
 
     path: Path
     values: Float32
     date: str
     """Date of that response."""
     moved: float | None = None
-    """Distance of today's response; None if not measured yet."""
+    """Distance of today's response from it; None if not measured yet."""
 
     @property
     def revision(self) -> str:
-        """Hash of the vectors that the service answered with, which names the model in stored results."""
+        """Hash of the response, which identifies the model in stored results."""
         return hashlib.blake2b(self.values.tobytes(), digest_size=8).hexdigest()
 
 
 def probe_path(kind: str, decisive: list[object]) -> Path:
     """Return the path, in Weir's home, of the stored response to the probe.
 
+    kind: begins the file's name.
     decisive: settings that identify the service and model.
     """
     digest = hashlib.blake2b(json.dumps(decisive).encode("utf-8"), digest_size=8).hexdigest()
@@ -344,14 +346,15 @@ def service_probe(
     answer: Callable[[], Float32],
     clock: Clock,
 ) -> ServiceProbe:
-    """Return the stored response to the probe; without one, ask for it and store it, once for all processes.
+    """Return the stored response to the probe; if there is none, request and store it, once for all
+    processes.
 
     about: facts to store with it.
     entry: name of the vectors in the file.
     checked: returns that entry as vectors, or raises an error.
-    answer: asks the service.
+    answer: sends the request.
 
-    Raises StoreError if the stored response is damaged.
+    Raises StoreError for a damaged file.
     """
 
     def stored_probe() -> ServiceProbe | None:
@@ -382,7 +385,8 @@ def service_probe(
 PROBE = "A weir is a low dam across a river; the water that runs over it can be measured."
 """Text whose vector shows if a URL still serves the same model."""
 TOLERANCE = 1e-3
-"""Cosine distance up to which two responses to the probe are from the same model; other precisions differ by less."""
+"""Largest cosine distance between two responses of one model to the probe; other precisions differ by
+less."""
 
 _SETTINGS: list[tuple[str, Callable[[object], bool], str]] = [
     ("similarity", lambda v: v in ("cosine", "dot"), "cosine or dot"),
@@ -445,7 +449,7 @@ class Hosted:
 
     @property
     def provider(self) -> Provider:
-        """Embedding API named before the colon of the model; raises UnknownName."""
+        """Embedding API named before the colon of the model; raises UnknownName for another."""
         return PROVIDERS.get(self.model.partition(":")[0])
 
     @property
@@ -454,14 +458,11 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Return all settings that decide the vectors; sends the probe if no response to it is stored.
-
-        Raises ServiceError for a missing key or a bad response.
-        """
+        """Return all settings that decide the vectors; raises as `load`, which sends the probe if needed."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Send the probe texts if no response to them is stored, so that `describe` sends nothing; raises
+        """Send the probe if no response to it is stored, so that `describe` sends nothing; raises
         ServiceError."""
         self.load()
 
@@ -508,7 +509,7 @@ class Hosted:
 
 @dataclass
 class SharedBudget:
-    """Spending, clients and probe responses that encoders with a common budget share."""
+    """Spending, clients and probe responses of encoders with a common budget."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], EmbeddingClient] = field(default_factory=dict)
@@ -534,7 +535,7 @@ class LoadedHosted:
         return len(self.probe.values)
 
     def identity(self) -> dict[str, object]:
-        """Return all facts that can change a vector, the probe's hash included."""
+        """Return all facts that can change a vector, including the probe's hash."""
         encoder, kinds = self.encoder, self.encoder.provider.kinds
         identity: dict[str, object] = {
             "model": encoder.model,
@@ -550,7 +551,7 @@ class LoadedHosted:
         return identity | {f"{kind} type": name for kind, name in sorted(kinds.items())}
 
     def describe(self) -> dict[str, object]:
-        """Return the identity, the model's change since its first probe (cosine distance, None if not
+        """Return `identity`, the model's change since its first probe (cosine distance, None if not
         measured), and the spending."""
         metered = self.client.metered
         spent, cost = metered.spent, metered.limits.cost(metered.spent.tokens)
@@ -562,7 +563,7 @@ class LoadedHosted:
     ) -> Float32:
         """Return one vector per text, float32[texts, dimensions]; [0, dimensions] without texts.
 
-        Raises ServiceError if any vector is missing.
+        Raises ServiceError if a vector is missing.
         """
         total = len(texts)
         done = None if progress is None else lambda count: progress(count, total)
@@ -574,9 +575,9 @@ class LoadedHosted:
     ) -> Iterator[Float32]:
         """Yield the vectors of texts in order, a block for each response, float32[texts, dimensions].
 
-        A request is sent only when its block is asked for, so that a caller that stores blocks never pays
-        twice. Too large or too slow requests are halved. Warns if the model has changed since it was first
-        seen. Raises ServiceError.
+        A request is sent only when its block is consumed, so that a caller who stores blocks never pays
+        twice. Requests that are too large or too slow are halved. Warns if the model has changed since its
+        first probe. Raises ServiceError.
         """
         source, waiting, finished = iter(texts), deque[str](), 0
         most = self.encoder.provider.texts
@@ -672,10 +673,8 @@ LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 def instructed(loaded: LoadedEncoder, queries: Queries) -> tuple[LoadedEncoder, Strings]:
-    """Return (encoder, query texts), each text prefixed by its own instruction if the prompt has {task}.
-
-    Without instructions or {task} both are returned unchanged.
-    """
+    """Return (encoder, query texts), with each query's own instruction in its text if the prompt has {task};
+    else both unchanged."""
     metadata = queries.metadata
     if metadata is None or metadata.instruction is None:
         return loaded, queries.text

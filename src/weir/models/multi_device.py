@@ -22,13 +22,13 @@ from weir.models.encoder import Encoder, Loaded
 from weir.settings import settings
 
 PIECES_PER_DEVICE = 4
-"""Parts of the texts per device, so that none waits long for the slowest."""
+"""Parts of the texts per device, so that no device waits long for the slowest."""
 HEAD = struct.Struct("<qq")
 """Rows and columns of a response; or -1 and the length of an error message."""
 
 
 def devices(setting: str) -> list[str]:
-    """Return the list of devices in a setting such as "cuda:0,cuda:1"; raises BadValue for an empty name."""
+    """Return the devices in a setting such as "cuda:0,cuda:1"; raises BadValue for an empty name."""
     names = [part.strip() for part in setting.split(",")]
     if not all(names):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")
@@ -40,9 +40,9 @@ def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Call
     """Yield a function from documents to vectors, float32[texts, d], that uses one process per device.
 
     names: devices, such as "cuda:0".
-    size: texts sent at once. Vectors do not depend on the devices.
+    size: texts sent at once.
 
-    Raises BadValue, with the device, if a process fails.
+    Vectors do not depend on the devices. The function raises BadValue, naming the device, if a process fails.
     """
     threads = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
     workers = [_Worker.begun(loaded.encoder, name, threads) for name in names]

@@ -36,7 +36,7 @@ ERF = np.frompyfunc(math.erf, 1, 1)
 LAYER_NORM_EPS = 1e-5
 """torch's default, used by layers after pooling."""
 GRAPH = 1
-"""Version of `_encoder_graph`; graphs quantised from another are made again."""
+"""Version of `_encoder_graph`; graphs quantised from another version are made again."""
 SUMS = "checksums.json"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 """Known inputs of a graph."""
@@ -58,8 +58,8 @@ def joined_rows(parts: Sequence[Float32]) -> Float32:
 
 
 def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n], float32[n],
-    in row order."""
+    """Return (rows, columns, values) of entries above a threshold or NaN, int64[n], int64[n], float32[n], in
+    row order."""
     there = ~(rows <= threshold)
     row, column = np.nonzero(there)
     return row, column, rows[there]
@@ -67,15 +67,15 @@ def values_above(rows: Float32, threshold: float) -> tuple[Int64, Int64, Float32
 
 @dataclass(frozen=True, eq=False)
 class OpenVino:
-    """A model compiled by OpenVINO, which takes texts as padded tables of tokens."""
+    """A model compiled by OpenVINO, which takes padded tables of tokens."""
 
     request: Any
     names: tuple[str, ...]
-    """Its inputs in order."""
+    """Names of its inputs, in order."""
     fill: int
     head: AnyHead
     maxima: TermMaxima | None = None
-    """What makes term weights of the token states that the graph gives; None if the graph gives all."""
+    """Turns the graph's token states into term weights; None if the graph itself computes them."""
     padded: bool = True
     batch_independent: bool = False
 
@@ -106,11 +106,11 @@ class OpenVino:
 def openvino_engine(
     checkpoint: Checkpoint, place: ComputePlace, head: AnyHead, segments: bool = False
 ) -> OpenVino:
-    """Return a checkpoint with its head compiled for this processor.
+    """Return a checkpoint with its head, compiled for this processor.
 
     segments: batches distinguish the two texts of a pair.
 
-    A static int8 graph is made once and kept in Weir's home. Raises BadValue for another device and an
+    An int8 graph is made once and stored in Weir's home. Raises BadValue for another device and an
     unsupported checkpoint, StoreError for a graph that OpenVINO cannot compile.
     """
     if place.kind != "cpu":
@@ -156,7 +156,7 @@ def openvino_engine(
 
 
 def layered(x: Float32, layer: Layer) -> Float32:
-    """Return the layer's output for rows [n, h], float32[n, d]."""
+    """Return a layer's output for rows [n, h], float32[n, d]."""
     weight = layer.weight.astype(np.float32, copy=False)
     if layer.kind == "LayerNorm":
         centred = x - x.mean(1, keepdims=True)
@@ -322,12 +322,12 @@ class Operators:
         return self.op.constant(np.float32(value))
 
     def linear(self, x: Any, matrix: Array, bias: Array | None = None) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return x times a matrix [m, d], plus a bias [m]."""
+        """Return a graph node of x times a matrix [m, d], plus a bias [m]."""
         product = self.op.matmul(x, self.constant(matrix), False, True)
         return product if bias is None else self.op.add(product, self.constant(bias))
 
     def norm(self, x: Any, weight: Array, bias: Array, eps: float) -> Any:  # noqa: ANN401 - nodes of the graph
-        """Return a graph node that applies layer normalisation to x."""
+        """Return a graph node of the layer normalisation of x."""
         y = self.op.mvn(x, self.integer_node(-1), True, eps, "inside_sqrt")
         return self.op.add(self.op.multiply(y, self.constant(weight)), self.constant(bias))
 

@@ -41,18 +41,18 @@ class DeclaredSimilarity(Protocol):
 
     @property
     def similarity_fn_name(self) -> str | None:
-        """The similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
+        """Similarity that the model was trained for, such as "cosine" or "dot"; None if unknown."""
 
 
 ENCODER_PAIRS = {
     "BEIR's": ("encode_queries", "encode_corpus"),
     "sentence-transformers'": ("encode_query", "encode_document"),
 }
-"""{whose: the methods for queries and for documents}, which an encoder has both."""
+"""{whose: (method for queries, method for documents)}; an encoder has both."""
 
 
 def missing_method(given: object) -> str:
-    """Return which method an object with half of a pair of encoding methods lacks, for messages; "" if none."""
+    """Return a text for messages if an object has only half of a pair of encoding methods; "" otherwise."""
     for whose, pair in ENCODER_PAIRS.items():
         missing = [name for name in pair if not callable(getattr(given, name, None))]
         if len(missing) == 1:

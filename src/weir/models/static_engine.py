@@ -20,18 +20,18 @@ TABLES = ("embedding.weight", "embeddings")
 
 @dataclass(frozen=True, eq=False)
 class StaticTable:
-    """An engine that encodes texts as means of their tokens' vectors."""
+    """An engine that encodes a text as the mean of its tokens' vectors."""
 
     table: Float32
-    """Vectors of all tokens, float32[V, d]."""
+    """float32[V, d]: vector of each token."""
     head: VectorHead
     """Layers after the mean."""
     padded: bool = False
     batch_independent: bool = True
 
     def rows(self, batch: Tokens) -> Float32:
-        """Return each text's vector, float32[n, d]: the mean of its tokens' vectors, 0 without tokens,
-        after the head."""
+        """Return each text's vector, float32[n, d]: the head's layers over the mean of its tokens' vectors, 0
+        without tokens."""
         filled = batch.lengths > 0
         rows = np.zeros((len(batch), self.table.shape[1]), np.float32)
         if filled.any():
@@ -49,7 +49,7 @@ class StaticTable:
 
 
 def static_engine(checkpoint: Checkpoint, head: AnyHead) -> StaticTable:
-    """Return an engine that averages token vectors from the checkpoint's table.
+    """Return an engine that averages token vectors of the checkpoint's table.
 
     Raises BadValue for a head without mean pooling, and a table with a mapping or weights; StoreError without
     a table.

@@ -1,7 +1,6 @@
-"""Compute each vocabulary term's largest logit over a text's tokens, skipping logits that bounds show to be 0
-or less.
+"""Compute each vocabulary term's largest logit over a text's tokens, at least 0.
 
-A product of bytes with a bounded error rules out almost all; the rest are computed in fp32.
+Byte products with bounded errors rule out almost all logits; the rest are computed in fp32.
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ from weir.models.weights import Array
 from weir.settings import settings
 
 LARGEST_NORM = 1e15
-"""Longer states are compared by no bytes, since squares and sums of floats could overflow."""
+"""States with a larger norm are not compared by bytes, since squares and sums of floats could overflow."""
 SMALLEST_UNIT = 1e-30
 """A smaller unit of bytes is taken as 0."""
 PADDING = -1e30
-"""Bias of the terms that fill the last panel."""
+"""Bias of the padding terms of the last panel."""
 MOST_DIMENSIONS = 1 << 15
-"""Dimensions whose products of bytes add up in 32 bits."""
+"""Most dimensions whose byte products add up in 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class TermMaxima:
-    """The weights of a vocabulary's terms, with their bytes in panels of the processor's width."""
+    """The weights of a vocabulary's terms, also as bytes in panels of the processor's width."""
 
     weight: Float32
     """float32[terms, d]."""
     bias: Float32
     panels: NDArray[np.uint32]
     unit: Float32
-    """Of a term's bytes, float32[panels, width], as all that follow."""
+    """float32[panels, width], like the fields below: value of one unit of a term's bytes."""
     length: Float32
     """Norm of a term's weights."""
     error: Float32
-    """Norm of a term's weights minus those of its bytes."""
+    """Norm of the difference between a term's weights and its bytes."""
     shift: Float32
     """Bias, very small for padding."""
 
@@ -78,7 +77,7 @@ class TermMaxima:
         """Return the largest logit of each term over each text's tokens, at least 0, float32[texts, terms].
 
         states: float32[tokens, d], text by text.
-        lengths: tokens of each text.
+        lengths: int64[texts], in tokens.
         """
         states, rows = np.ascontiguousarray(states), kernels.simd.ROWS
         d, ptr, packed_ptr = states.shape[1], offsets(lengths), offsets(-(-lengths // rows) * rows)

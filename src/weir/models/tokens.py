@@ -24,7 +24,7 @@ from weir.models.checkpoints import read_object
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - the module
-    """Within the block, silence transformers' messages, progress bars and warnings."""
+    """Silence transformers' messages, progress bars and warnings during the block."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -51,7 +51,7 @@ Bool: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of many texts without padding: text i has ids[ptr[i]:ptr[i + 1]]."""
+    """The tokens of texts without padding: text i has ids[ptr[i]:ptr[i + 1]]."""
 
     ids: Int32
     """int32[tokens]."""
@@ -60,7 +60,7 @@ class Tokens:
     segment: NDArray[np.uint8] | None = None
     """uint8[tokens], 1 in the second text of a pair; None without pairs."""
     visible: Int64 | None = None
-    """int64[n]: number of first tokens that are attended to; None for all."""
+    """int64[n]: number of leading tokens of each text that are attended to; None for all."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -71,7 +71,7 @@ class Tokens:
 
     @property
     def positions(self) -> Int64:
-        """Position of each token in its text, from 0, int64[tokens]."""
+        """int64[tokens]: position of each token in its text, from 0."""
         return np.arange(self.ptr[-1]) - np.repeat(self.ptr[:-1], self.lengths)
 
     def take(self, codes: NDArray[np.integer]) -> Tokens:
@@ -82,17 +82,17 @@ class Tokens:
         return Tokens(self.ids[where], ptr, segment, None if self.visible is None else self.visible[codes])
 
     def mask(self) -> Bool:
-        """Return a boolean table that is True where a text has a token, bool[n, longest]."""
+        """Return bool[n, longest], True where a text has a token."""
         longest = int(self.lengths.max(initial=0))
         return np.asarray(np.arange(longest) < self.lengths[:, None])
 
     def attended(self) -> Bool:
-        """Return a boolean table that is True at tokens that others attend to, bool[n, longest]."""
+        """Return bool[n, longest], True at tokens that are attended to."""
         mask = self.mask()
         return mask if self.visible is None else mask & (np.arange(mask.shape[1]) < self.visible[:, None])
 
     def padded(self, values: NDArray[np.integer], fill: int) -> Int64:
-        """Return one value per token as a table filled up with `fill`, int64[n, longest]."""
+        """Return the values of all tokens as a table padded with `fill`, int64[n, longest]."""
         mask = self.mask()
         table = np.full(mask.shape, fill, np.int64)
         table[mask] = values
@@ -113,11 +113,10 @@ class ModelTokenizer:
     limit: int
     lower: bool = False
     pad: int = 0
-    """The padding token."""
+    """Number of the padding token."""
 
     def __call__(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts, truncated and with special tokens; Python's global lock is released
-        meanwhile."""
+        """Return the tokens of texts, truncated and with special tokens; releases Python's global lock."""
         inputs = list(texts)
         if self.lower:
             inputs = [t.lower() if isinstance(t, str) else (t[0].lower(), t[1].lower()) for t in texts]
@@ -129,7 +128,7 @@ class ModelTokenizer:
         return Tokens(tokens.ids, tokens.ptr, segment)
 
     def without_special(self, texts: Sequence[Text]) -> Tokens:
-        """Return the tokens of texts without special tokens."""
+        """Return the tokens of texts, truncated and without special tokens."""
         inputs = [str(t).lower() for t in texts] if self.lower else list(texts)
         return packed([e.ids for e in self.inner.encode_batch_fast(inputs, add_special_tokens=False)])
 
@@ -156,11 +155,12 @@ class ModelTokenizer:
 PADDING = ("[PAD]", "<pad>")
 """Usual names of an undeclared padding token."""
 VOCABULARIES = ("vocab.txt", "vocab.json", "*.model", "*.tiktoken")
-"""Files of which transformers needs one for a tokenizer; without any it would make an empty one."""
+"""Files of which transformers needs one; without any it would make an empty tokenizer."""
 
 
 def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of transformers
-    """Return the tokenizer that a checkpoint declares to transformers; raises StoreError for unreadable files."""
+    """Return the tokenizer of a checkpoint as transformers makes it; raises StoreError for unreadable
+    files."""
     transformers = require("transformers", extra="torch")
     try:
         # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
@@ -176,7 +176,10 @@ def declared_tokenizer(folder: Path) -> Any:  # noqa: ANN401 - a tokenizer of tr
 def load_tokenizer(folder: Path, limit: int, special: bool = True) -> ModelTokenizer:
     """Return a checkpoint's tokenizer, from `tokenizer.json` or else its vocabulary.
 
-    Raises StoreError for an unreadable tokenizer, BadValue for a tokenizer without a fast form.
+    limit: maximum tokens of a text.
+    special: add special tokens.
+
+    Raises StoreError for an unreadable tokenizer, BadValue for one without a fast form.
     """
     if (folder / "tokenizer.json").exists():
         tokenizers = require("tokenizers", extra="neural")

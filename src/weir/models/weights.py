@@ -16,12 +16,12 @@ from weir.models.checkpoints import ROBERTA, Checkpoint
 Array: TypeAlias = NDArray[Any]
 
 ACTIVATIONS = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-"""Names of GELU in configurations, with their approximation: none or tanh."""
+"""{name of GELU in config.json: its approximation, none or tanh}."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The table of token embeddings of a checkpoint."""
+    """A checkpoint's tables of embeddings."""
 
     words: Array
     """[V, E]."""
@@ -39,7 +39,8 @@ class Embedding:
 
 @dataclass(frozen=True, eq=False)
 class BertLayer:
-    """A layer's matrices: qkv [3H, H], out [H, H], up [F, H], down [H, F]; their biases and two norms."""
+    """A layer's matrices qkv [3H, H], out [H, H], up [F, H] and down [H, F], with their biases and two
+    norms."""
 
     qkv: Array
     qkv_bias: Array
@@ -72,7 +73,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class _Names:
-    """The names that an architecture gives to its tensors; "{}" is replaced by the number of the layer."""
+    """An architecture's names of tensors; the number of the layer replaces "{}"."""
 
     layer: str
     query: str
@@ -179,9 +180,8 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 def read_state(folder: Path) -> dict[str, Array]:
     """Return all tensors of a checkpoint by name, without running code.
 
-    bfloat16, and every floating-point number of the older format (.bin), become float32.
-    Raises StoreError for missing or unreadable weights, MissingExtra without safetensors, or without torch for the
-    older format.
+    bfloat16, and floating-point numbers of the older format (.bin), become float32. Raises StoreError for
+    missing or unreadable weights, MissingExtra without safetensors, or without torch for the older format.
     """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Array] = {}
@@ -226,7 +226,7 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 class ModelState:
-    """The tensors of a model by name, without any prefix."""
+    """The tensors of a model by name, with or without a prefix."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -237,7 +237,8 @@ class ModelState:
         self._names = sorted(self._tensors, key=len)
 
     def tensor(self, *names: str) -> Array | None:
-        """Return the tensor of the first name that exists, also under a prefix; None without any."""
+        """Return the tensor of the first of these names that exists, also under a prefix; None if none
+        does."""
         for name in names:
             inner = f".{name}"
             for full in self._names:
@@ -260,13 +261,13 @@ class ModelState:
 
 
 MAX_DISTANCE = 128
-"""Distance in tokens beyond which all share a bucket."""
+"""Distance in tokens from which all distances share a bucket."""
 
 
 def distance_bias(table: Array, length: int) -> NDArray[np.float32]:
     """Return MPNet's attention bias by token distance, float32[heads, length, length].
 
-    table: [buckets, heads], for buckets of distances that widen as T5's.
+    table: [buckets, heads]; buckets of distances widen as T5's do.
     """
     place = np.arange(length)
     distance = place[:, None] - place[None, :]

@@ -47,9 +47,9 @@ SCORED_KINDS = ("ok", "repaired", "unsigned")
 
 ANSWERS, ABOUT = "answers.jsonl", "about.json"
 SYNC_SECONDS = 1.0
-"""Most seconds of answers that a power cut loses; a killed process loses none."""
+"""Most seconds of answers lost by a power cut; a killed process loses none."""
 RECENT_ANSWERS = 1 << 15
-"""Answers held in a dict before they are sorted into the columns."""
+"""Answers held in a dict before they are sorted into columns."""
 _CRC_AT, _VALUE_AT = 49, 67  # where a line has its checksum and its value
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -60,8 +60,8 @@ AnswerKey = tuple[int, int]
 
 
 def answer_key(request: object) -> AnswerKey:
-    """Return the 128-bit hash of a request (any JSON value) as two integers; the order of object members
-    does not matter."""
+    """Return the 128-bit hash of a request (any JSON value) as two integers, independent of the order of
+    object members."""
     text = _SORTED.encode(request)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
@@ -69,12 +69,12 @@ def answer_key(request: object) -> AnswerKey:
 
 @contextmanager
 def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore]:
-    """Yield a store of a service's answers, open for adding until the block ends.
+    """Yield a store of a service's answers, open for reading and adding during the block.
 
-    name: beginning of its folder's name.
-    about: all facts that decide an answer. Without a version (`session_only`) the store is temporary.
+    name: begins its folder's name.
+    about: everything that decides an answer. Without a version (`session_only`) the store is temporary.
 
-    Waits while another process has the same store open. Raises StoreError if it cannot be written, warns
+    Waits while another process has the store open. Raises StoreError if it cannot be written; warns
     (StoreWarning) of damaged answers.
     """
     if session_only(about):
@@ -100,8 +100,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
 
 @contextmanager
 def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
-    """Yield the store that `answer_store` made for these arguments, for reading only; None if it does not
-    exist.
+    """Yield the store of `answer_store`, read-only; None if it does not exist.
 
     Does not wait for another process, whose latest answers may be missing.
     """
@@ -169,7 +168,7 @@ class _Places:
 
 @dataclass(eq=False)
 class AnswerStore:
-    """A file of stored answers by request hash, open for reading and adding; threads may share it."""
+    """A file of stored answers by request hash; threads may share it."""
 
     path: Path
     file: BinaryIO = field(repr=False)
@@ -186,7 +185,8 @@ class AnswerStore:
             return self._places.find(key) >= 0
 
     def answer(self, key: AnswerKey) -> Any:  # noqa: ANN401  whatever was added
-        """Return the stored JSON value of a request, None without one; raises StoreError if it is damaged."""
+        """Return the stored JSON value of a request; None if there is none. Raises StoreError if it is
+        damaged."""
         with self._turn:
             at = self._places.find(key)
             if at < 0:
@@ -204,10 +204,9 @@ class AnswerStore:
         return json.loads(line[_VALUE_AT:-2])
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Append a JSON value under a key, which replaces an earlier value; it is in the file when this
-        returns.
+        """Append a JSON value under a key, in place of an earlier value; it is in the file when this returns.
 
-        Raises StoreError if it cannot be written; the file is then unchanged.
+        Raises StoreError if it cannot be written, leaving the file unchanged.
         """
         data = _COMPACT.encode(value).encode("utf-8", "backslashreplace")
         name = b"%016x%016x" % key
@@ -232,9 +231,9 @@ class AnswerStore:
         self._synced = time.monotonic()
 
     def read_places(self, mend: bool = True) -> None:
-        """Read the positions of all undamaged answers; warns (StoreWarning) of damaged ones.
+        """Read the positions of all undamaged answers.
 
-        mend: cut off an incomplete last line.
+        mend: cut off an incomplete last line, and warn (StoreWarning) of damaged answers.
         """
         damaged = 0
         self.file.seek(0)
@@ -268,7 +267,7 @@ REPORT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a service, with the key under which its answer is stored."""
+    """A request to a service, and the key under which its answer is stored."""
 
     number: int
     key: AnswerKey
@@ -278,7 +277,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The JSON answer to a request, or the error that ended it."""
+    """The JSON answer to a request, or the error after its last attempt."""
 
     request: Request
     answer: Any = None
@@ -292,13 +291,13 @@ Retried: TypeAlias = Callable[[AttemptError], None]
 
 
 class Worker(Protocol):
-    """Sends requests for one thread, over a connection or to a process."""
+    """Sends the requests of one thread, over a connection or to a process."""
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Yield an outcome for each request as it arrives, in any order."""
 
     def close(self) -> None:
-        """Close the connection at once, from any thread; requests that are being answered then fail."""
+        """Close the connection at once, from any thread; unanswered requests then fail."""
 
 
 @dataclass(eq=False)
@@ -328,7 +327,7 @@ class KeptAnswers(Protocol):
     def __contains__(self, key: AnswerKey) -> bool: ...
 
     def add(self, key: AnswerKey, value: object) -> None:
-        """Store an answer; it is on the disk when this returns."""
+        """Store an answer; a killed process does not lose it once this returns."""
 
 
 @dataclass(frozen=True)
@@ -336,33 +335,33 @@ class RequestPolicy:
     """Concurrency and failure limits of requests to a service."""
 
     concurrency: int = 8
-    """Concurrent requests, or batches of them."""
+    """Concurrent requests, or concurrent batches."""
     batch: int = 1
     """Requests passed to a worker together."""
     failures: int = 20
-    """Consecutive unanswered requests after which no more are sent."""
+    """Consecutive requests without an answer after which no more are sent."""
     together: int = 0
     """Requests of a batch that are answered at the same time; 0 for all."""
 
 
 @dataclass
 class RequestCounts:
-    """Numbers of requests that were answered, failed or were sent again."""
+    """Numbers of requests that were answered, sent again or failed."""
 
     stored: int = 0
     """Answered in an earlier run."""
     answered: int = 0
     """Answered in this run."""
     retried: int = 0
-    """Failed attempts followed by another."""
+    """Failed attempts that were followed by another."""
     faults: Counter[FailureKind] = field(default_factory=Counter)
-    """Failed attempts by kind, including last ones."""
+    """Failed attempts by kind, including last attempts."""
     unanswered: Counter[FailureKind] = field(default_factory=Counter)
     """Requests without an answer, by the kind of their last failure."""
     first: tuple[Request, str] | None = None
-    """First failed request, and the reason."""
+    """First failed request, and its error."""
     stopped: bool = False
-    """True if too many in a row failed and the rest were not sent."""
+    """True if too many in a row failed, so that the rest was not sent."""
 
     @property
     def failed(self) -> int:
@@ -375,7 +374,7 @@ class RequestCounts:
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self.unanswered.items()))
 
     def add(self, other: RequestCounts) -> None:
-        """Add other counts to these; `first` and `stopped` stay."""
+        """Add other counts to these, except `first` and `stopped`."""
         self.stored += other.stored
         self.answered += other.answered
         self.retried += other.retried
@@ -385,7 +384,7 @@ class RequestCounts:
 
 @dataclass
 class ServiceUsage:
-    """Use of a service for one result, as recorded in the result's file."""
+    """Use of a service for a result, as recorded in the result's file."""
 
     name: str
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -394,15 +393,15 @@ class ServiceUsage:
     empty: int = 0
     """Answers without content."""
     milliseconds: dict[int, array[float]] = field(default_factory=dict)
-    """Duration of each answer, including stored ones, by the number of concurrent requests."""
+    """Duration of each answer, also of stored ones, by the number of concurrent requests."""
     tokens: int = 0
     """0 if not counted."""
     answer_tokens: int = 0
-    """Tokens of answers among `tokens`."""
+    """Tokens of answers, part of `tokens`."""
     dollars: float | None = None
     """None if not counted."""
     verdicts: Counter[str] = field(default_factory=Counter)
-    """A language model's answers, by kind of verdict."""
+    """A language model's answers by kind of verdict."""
     cut: int = 0
     """Truncated answers without a verdict."""
     flagged: int = 0
@@ -411,11 +410,11 @@ class ServiceUsage:
     """Keys of all prompts to a language model."""
 
     def named(self, name: str) -> ServiceUsage:
-        """Return a copy with another service's name, sharing the same counters."""
+        """Return a copy with another name that shares the counters."""
         return replace(self, name=name)
 
     def answered(self, stored: Mapping[str, Any]) -> None:
-        """Count one answer.
+        """Record the duration of an answer.
 
         stored: the answer as in the store.
         """
@@ -423,7 +422,7 @@ class ServiceUsage:
 
     def facts(self) -> dict[str, object]:
         """Return counts of answers, tokens, verdicts and failures, and latencies in milliseconds by
-        concurrent requests."""
+        concurrency."""
         counts = self.counts
         facts: dict[str, object] = {
             "service": self.name,
@@ -460,10 +459,10 @@ def run_requests(
 ) -> RequestCounts:
     """Send the requests that have no stored answer, store each answer as it arrives, and return the counts.
 
-    new_worker: function that returns a new worker, called once for each thread.
-    progress: called from the caller's thread with the number of requests done.
+    new_worker: returns a worker for a thread.
+    progress: called in the caller's thread with the number of requests done.
 
-    A request that fails is counted, not raised. Raises errors of workers that are not outcomes.
+    Failed requests are counted; other errors of workers are raised.
     """
     # Stored is {"asked", "answer", "ms", "at", "time"}: "at" is the number of concurrent requests, "time" ISO
     # UTC.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Key:
-    """A secret key and its environment variable; both None if no key is sent."""
+    """A secret key and its environment variable; both None to send no key."""
 
     # A server may echo a key in an error, an answer or a model name. Masked are: the key itself; its characters
     # escaped for JSON, URLs or HTML; its hexadecimal and base 64 forms; each of these reversed or inside longer
@@ -54,8 +54,7 @@ class Key:
 
     @staticmethod
     def of(variable: str | None) -> Key:
-        """Return the key in an environment variable, whose value may be missing; None as variable for no
-        key."""
+        """Return the key in an environment variable, whose value may be missing; variable None for no key."""
         return Key(variable or None, secret(variable) if variable else None)
 
     def checked(self) -> str:
@@ -80,11 +79,11 @@ class Key:
         return " ".join(shown.split())
 
     def masked_answer(self, data: bytes) -> bytes:
-        """Return the bytes of an answer with the key masked."""
+        """Return the body of a response with the key masked."""
         return data if self.value is None else without_secret(data, self.value)
 
     def hint(self) -> str:
-        """Return a sentence for messages: which variable the key came from, or how to give one."""
+        """Return a phrase for messages: the key's variable, or how to name one."""
         if self.variable is None:
             return "no key was sent: key='NAME' names the environment variable that holds one"
         return f"the key was taken from {self.variable}"
@@ -95,26 +94,26 @@ class Key:
 
 
 class AnswerTooLargeError(Exception):
-    """The body of a response exceeds the allowed number of bytes."""
+    """Raised if the body of a response exceeds the allowed number of bytes."""
 
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """An HTTP request with its absolute URL, ready to be sent."""
+    """An HTTP request to an absolute URL."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
     keys: Sequence[Key] = field(default=(), repr=False)
-    """Keys sent in the headers, which are masked in the response."""
+    """Keys sent in the headers, to be masked in the response."""
 
 
 def check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue if an environment variable's key may not be sent to this URL.
+    """Raise BadValue if the key in an environment variable may not be sent to this URL.
 
     key: name of the variable.
-    usual: the provider's own variable, allowed only at the provider's own URL (`base` None).
+    usual: the provider's own variable, for its own URL (`base` None) only.
     """
     if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
         raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
@@ -128,10 +127,10 @@ def check_key(key: object, usual: str, base: str | None) -> None:
 
 
 def check_address(name: str, address: object, plain: bool = False) -> None:
-    """Raise BadValue if `address` is no http(s) URL, or has a user, query or fragment.
+    """Raise BadValue unless `address` is an http(s) URL without user, query and fragment.
 
     name: setting, for the message.
-    plain: allow http, without encryption, to another machine.
+    plain: permit unencrypted http to another machine.
     """
     try:
         parts = urlsplit(address) if isinstance(address, str) else urlsplit("")
@@ -173,14 +172,14 @@ class Clock:
 
 @dataclass
 class Spent:
-    """The requests, retries, texts and tokens used so far."""
+    """Requests, retries, texts and tokens used so far."""
 
     requests: int = 0
     """Requests, including retries."""
     retries: int = 0
     texts: int = 0
     tokens: int = 0
-    """Tokens, including those of answers."""
+    """Tokens of requests and answers."""
     answer_tokens: int = 0
     waited: float = 0.0
     """Seconds."""
@@ -188,7 +187,7 @@ class Spent:
 
 @cache
 def paid() -> Spent:
-    """Return the counter of requests, texts and tokens that this process has used of all paid services."""
+    """Return the process-wide counter of use of paid services."""
     return Spent()
 
 
@@ -197,14 +196,14 @@ class Limits:
     """Budget, rate and time limits of requests. Raises BadValue for a budget in dollars without a price."""
 
     requests: int | None = None
-    """Budget; None for no bound, as for tokens and dollars."""
+    """Budget; None for no bound, also for tokens and dollars."""
     tokens: int | None = None
     dollars: float | None = None
     """Requires `price`."""
     price: float | None = None
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
     requests_per_minute: float | None = None
-    """None for unlimited, as for tokens."""
+    """None for no bound, also for tokens."""
     tokens_per_minute: float | None = None
     timeout: float = 60.0
     """Seconds without any byte."""
@@ -213,11 +212,11 @@ class Limits:
     attempts: int = 6
     """Most attempts at a request."""
     pause: float = 1.0
-    """Seconds before the second attempt, doubled before each further one."""
+    """Seconds before the second attempt, doubled before each later attempt."""
     longest: float = 300.0
-    """Longest wait in seconds; a server that asks for more ends the command."""
+    """Longest wait in seconds; a server that demands more ends the command."""
     answer_price: float | None = None
-    """Dollars for a million tokens of answers; None for `price`."""
+    """Dollars per million tokens of answers; None for `price`."""
 
     def __post_init__(self) -> None:
         if self.dollars is not None and self.price is None:
@@ -250,15 +249,14 @@ class Limits:
         )
 
     def cost(self, tokens: int, answers: int = 0) -> float | None:
-        """Return the dollars for `tokens`, `answers` of them generated, which cost the same where no other price is
-        known; None without a price."""
+        """Return the dollars for `tokens`, including `answers` generated tokens; None without a price."""
         if self.price is None:
             return None
         dearer = 0.0 if self.answer_price is None else self.answer_price - self.price
         return (tokens * self.price + answers * dearer) / 1e6
 
     def remaining(self, spent: Spent) -> int | None:
-        """Return the tokens left in the budget; None if unbounded."""
+        """Return the tokens left in the budget; None without a bound."""
         bounds = [] if self.tokens is None else [self.tokens - spent.tokens]
         if self.dollars is not None and self.price:
             if self.answer_price is None:
@@ -282,7 +280,7 @@ class Limits:
         )
 
     def budget(self) -> str:
-        """Return the budget in words, such as "100 requests and 5 dollars", for messages."""
+        """Return the budget in words, such as "100 requests and 5 dollars"."""
         amounts = [
             (self.requests, "{:,} requests"),
             (self.tokens, "{:,} tokens"),
@@ -302,8 +300,8 @@ class Limits:
 
 @dataclass
 class Bucket:
-    """A rate limit that threads share (token bucket): `rate` a minute, in bursts of up to ten seconds'
-    worth."""
+    """A rate limit shared by threads (token bucket): `rate` per minute, in bursts of up to a sixth of it;
+    None for no limit."""
 
     rate: float | None
     clock: Clock
@@ -318,7 +316,7 @@ class Bucket:
     def take(self, amount: float) -> float:
         """Wait until `amount` is available, take it, and return the seconds waited; 0.0 without a rate.
 
-        An amount above the capacity waits for a full bucket; later callers then wait longer.
+        An amount above the capacity waits for a full bucket, and delays later callers.
         """
         if self.rate is None:
             return 0.0
@@ -333,7 +331,7 @@ class Bucket:
         return wait
 
     def give(self, amount: float) -> None:
-        """Put back an unused amount; a negative one takes more."""
+        """Put back an unused amount; a negative amount is taken."""
         with self._turn:
             self._level += amount
 
@@ -344,12 +342,13 @@ class Bucket:
 
 
 def estimated(text: str) -> int:
-    """Return an upper estimate of a text's tokens: one per three bytes of UTF-8, and one more."""
+    """Return an upper estimate of a text's tokens: a third of its bytes in UTF-8, and one more."""
     return len(text.encode("utf-8", "surrogatepass")) // 3 + 1
 
 
 def shortened(passage: str, max_length: int | None) -> str:
-    """Return the beginning of a text with at most `max_length` estimated tokens; None for the whole text."""
+    """Return the beginning of a text that has at most `max_length` estimated tokens; None for the whole
+    text."""
     if max_length is None or estimated(passage) <= max_length:
         return passage
     return passage.encode("utf-8", "replace")[: 3 * max_length - 1].decode("utf-8", "ignore")
@@ -377,41 +376,35 @@ SHOWN_CHARACTERS = 300
 FailureKind: TypeAlias = Literal["refused", "failed", "timed out", "malformed"]
 """refused: status 4xx; failed: 5xx, or a broken connection or program; malformed: an unusable answer."""
 Redactor: TypeAlias = Callable[[object], str]
-"""Returns a text in one line with its secrets masked."""
+"""Returns a text in one line with secrets masked."""
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class AttemptError(Exception):
     """A failed attempt at a request, which may be sent again."""
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        wait: float = 0.0,
-        again: bool = True,
-        status: int = 0,
-        free: bool = False,
-        absent: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        # Seconds the server asks to wait.
-        self.wait = wait
-        # True if the next attempt may succeed.
-        self.again = again
-        # 0 without an answer.
-        self.status = status
-        # True if the service cannot have charged for it.
-        self.free = free
-        # True if nothing listens there and never answered this process.
-        self.absent = absent
-        # Set when the last attempt has failed.
-        self.attempts = 1
+    kind: FailureKind
+    message: str
+    wait: float = 0.0
+    """Seconds the server asks to wait."""
+    again: bool = True
+    """True if the next attempt may succeed."""
+    status: int = 0
+    """The HTTP status, 0 without an answer."""
+    free: bool = False
+    """True if the service cannot have charged for it."""
+    absent: bool = False
+    """True if nothing listens there and never answered this process."""
+    attempts: int = field(default=1, init=False)
+    """Number of attempts; set when the last one has failed."""
+
+    def __str__(self) -> str:
+        return self.message
 
 
 ABSENT_ATTEMPTS = 3
-"""Attempts at a server that refuses connections and never answered, since it may be starting."""
+"""Attempts at a server that refuses connections and never answered; it may be starting."""
 
 
 @cache
@@ -424,10 +417,10 @@ def retry(
 ) -> T:
     """Return the result of `attempt`, called again after each temporary AttemptError.
 
-    retried: called with each such failure and the seconds before the next attempt.
+    retried: called with each such error and the seconds before the next attempt.
 
-    Raises the last AttemptError when the limits are reached, ServiceError for a server that cannot be
-    reached, and all other errors of `attempt`.
+    Raises the last AttemptError at the limits, ServiceError for a server that cannot be reached, and other
+    errors of `attempt`.
     """
     number = 0
     while True:
@@ -465,11 +458,11 @@ def exchange(
     masked: Redactor,
     clock: Clock,
 ) -> bytes:
-    """Return the body of a response with status 2xx, with keys masked; redirects are not followed.
+    """Return the body of a response with status 2xx, keys masked; redirects are not followed.
 
     max_bytes: most bytes of the body.
-    time_limits: seconds without any byte, and seconds for the whole exchange.
-    masked: removes secrets from messages.
+    time_limits: seconds without any byte, seconds for the whole exchange.
+    masked: masks secrets in messages.
 
     Raises AttemptError for a broken connection or another status, and AnswerTooLargeError.
     """
@@ -546,7 +539,7 @@ def _broken(reason: Exception, masked: Redactor, free: bool) -> AttemptError:
 
 
 def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """Return the message and code in an error's JSON body, if possible of its root cause, else
+    """Return the message and code in the JSON body of an error, if possible of its root cause; else
     `otherwise`."""
     if isinstance(answer, dict):
         error = answer.get("error")
@@ -569,20 +562,21 @@ def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's
 
 
 MAYBE_SMALLER = {400, 413, 422}
-"""Statuses that servers give to more texts or tokens than they take at once."""
+"""Statuses of servers that get more texts or tokens than they take at once."""
 NOBODY_STATUSES = {401, 402, 403, 404}
-"""Statuses that every request would get: bad key or missing model."""
+"""Statuses that every request would get, as for a bad key or a missing model."""
 MOST_COUNTED = 100
 """Largest believed ratio of a service's token count to our estimate."""
 
 
 def is_believed(counted: int | None, tokens: int) -> bool:
-    """Return True if a service's token count is plausible beside our estimate; False for None and 0."""
+    """Return True if a service's token count is plausible beside our estimate `tokens`; False for None and
+    0."""
     return counted is not None and 0 < counted <= MOST_COUNTED * tokens
 
 
 class UnusableAnswerError(Exception):
-    """A response without the requested content; another attempt may succeed."""
+    """Raised for a response without the requested content; another attempt may succeed."""
 
     def __init__(self, message: str, text: int | None = None) -> None:
         super().__init__(message)
@@ -592,21 +586,20 @@ class UnusableAnswerError(Exception):
 
 @dataclass(frozen=True)
 class MeteredRequest(Generic[T]):
-    """A request, with upper estimates of the tokens that it will cost."""
+    """A request with upper estimates of the tokens that it costs."""
 
     http: HttpRequest
     tokens: int
-    """All tokens, including the answer's."""
+    """Tokens of request and answer."""
     answer_tokens: int
     answer_bytes: int
     read: Callable[[Any], tuple[T, tuple[int, int] | None]]
-    """Returns the parsed answer and the service's counts (all tokens, the answer's), None if missing or not
-    plausible. Raises UnusableAnswerError.
-    """
+    """Returns (parsed answer, (all tokens, tokens of the answer) as the service counts them); the counts are
+    None if missing or implausible. Raises UnusableAnswerError."""
 
 
 class BudgetLedger(Protocol):
-    """Counts requests before they are sent, for one process or all processes of a cluster."""
+    """Reserves budget for requests before they are sent, for a process or a cluster."""
 
     def reserve(self, service: str, limits: Limits, tokens: int) -> tuple[int, float]:
         """Reserve budget and rate for a request, and return (reservation number, seconds waited).
@@ -631,7 +624,7 @@ class _Reservation:
 
 @dataclass(eq=False)
 class Ledger:
-    """Budgets and rates in memory, shared by the threads of a process. In a cluster one actor holds it."""
+    """Budgets and rates in memory, shared by the threads of a process; in a cluster by one actor."""
 
     # Requests under way count with their estimate, so that together they stay within the budget; a request that
     # may fit once others return waits for them. A reservation never settled (its process was killed) counts as
@@ -676,7 +669,8 @@ class Ledger:
         return number, waited
 
     def settle(self, number: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used: (all, of the answer); no effect if it was abandoned."""
+        """Replace a reservation by the tokens used: (all, of the answer); no effect on an abandoned
+        reservation."""
         with self._turn:
             one = self._open.pop(number, None)
             if one is None:
@@ -701,7 +695,7 @@ ABANDONED_FACTOR = 2.0
 
 @dataclass(eq=False)
 class MeteredClient:
-    """A paid service as one process uses it; threads share it, each with its own connection."""
+    """A client of a paid service; threads share it, each with its own connection."""
 
     key: Key
     limits: Limits
@@ -721,8 +715,8 @@ class MeteredClient:
     ) -> T:
         """Return the service's parsed answer, after retries.
 
-        Raises ServiceError if the budget is exhausted or the service refuses key or model, AttemptError if no
-        attempt brings a usable answer.
+        Raises ServiceError for an exhausted budget or a refused key or model, AttemptError if no attempt
+        brings a usable answer.
         """
 
         masked, time_limits = self.key.masked, (self.limits.timeout, self.limits.whole)
@@ -765,6 +759,6 @@ class MeteredClient:
         return retry(attempt, self.limits, self.clock, count_retry)
 
     def count_texts(self, count: int) -> None:
-        """Add to the number of texts that were answered."""
+        """Add to the number of answered texts."""
         with self._turn:
             self.spent.texts += count

@@ -1,5 +1,4 @@
-"""BIRCO's official figures: its measures, and the mean and deviation of bootstrap means that its program
-prints."""
+"""BIRCO's official figures: its measures, and the mean and deviation of bootstrap means that its program prints."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ RANKS_READ = 10
 
 @dataclass(frozen=True)
 class BircoMeasure:
-    """A measure as BIRCO's own program computes it."""
+    """A measure as BIRCO's program computes it, and as its name promises."""
 
     line: str
     """Name in the program's output of resampled means."""
@@ -61,8 +60,7 @@ two lines of resampled means are named R@100, and the first is R@10."""
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure that BIRCO's program prints, the measure that its name promises, and the causes of the
-    difference."""
+    """A figure that BIRCO's program prints, the measure that its name promises, and the causes of the difference."""
 
     dataset: str
     system: str
@@ -78,11 +76,11 @@ class BircoScore:
     printed: float
     """Mean of 1,000 bootstrap means, which BIRCO prints as the score."""
     deviation: float
-    """Standard deviation of these (divided by n), printed after a plus-minus sign."""
+    """Standard deviation of these means (divided by n), printed after a plus-minus sign."""
     plain: str
     """The measure that the name promises."""
     score: float
-    """Its mean over all judged queries; `low` and `high` are its 95% interval."""
+    """Mean of `plain` over all judged queries; `low` and `high` are its 95% interval."""
     low: float
     high: float
     resampling: float
@@ -94,8 +92,7 @@ class BircoScore:
 
 
 def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
-    """Return the figures that BIRCO's program prints for a run, to the last digit, each with the properly
-    computed measure.
+    """Return the figures that BIRCO's program prints for a run, each beside the measure computed by its definition.
 
     Raises BadValue unless the run ranks exactly the judged documents of each query, and if no grade is 1 or
     more.
@@ -143,8 +140,7 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
 
 
 def birco_remarks(qrels: Qrels) -> list[str]:
-    """Return warnings on queries for which BIRCO's program deviates from the definition of its measures;
-    [] without any."""
+    """Return warnings on queries for which BIRCO's program deviates from its measures' definitions; [] if none."""
     if not len(qrels):
         return []
     starts, sizes = qrels.ptr[:-1], np.diff(qrels.ptr)

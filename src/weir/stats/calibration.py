@@ -1,5 +1,4 @@
-"""Decide whether a model's labels may be used: only if they agree well enough with people's on pairs that
-both judged."""
+"""Decide whether a model's labels may be used: only if they agree well enough with people's labels."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ FEWEST_PAIRS = 30
 """Pairs judged by both below which a kappa says nothing (McHugh 2012)."""
 BINARY = "binary kappa"
 PLACES = 10
-"""Ranks in which judged documents are counted as a model's or people's."""
+"""Ranks from 1 in which judged documents are counted as a model's or people's."""
 _ERRORS = ("mean absolute error", "bias")  # of which more is not better
 _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>-?[0-9.]+)")
 
@@ -44,11 +43,11 @@ _WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>
 class LeastAgreement:
     """The agreement with people that a model's labels must reach, as the lower end of a 95% interval.
 
-    Prints as "binary kappa from 2 0.5": at least 0.5, grades from 2 being relevant.
+    Prints as "binary kappa from 2 0.5": at least 0.5, with grades from 2 as relevant.
     """
 
     statistic: str
-    """One of label_agreement.STATISTICS, or "binary kappa", for which grades from `cut` are relevant."""
+    """A key of label_agreement.STATISTICS, or "binary kappa", for which grades from `cut` are relevant."""
     least: float
     """Minimum of the interval's lower end."""
     cut: float = 1.0
@@ -87,8 +86,7 @@ def parse_least(text: str) -> LeastAgreement:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a model's labels with people's on pairs that both judged, and whether it is high
-    enough."""
+    """The agreement of a model's labels with people's on pairs judged by both, and whether it is high enough."""
 
     least: LeastAgreement
     value: float
@@ -100,10 +98,10 @@ class Calibration:
     bias: float
     """The model's mean grade minus people's."""
     passed: bool
-    """True if the interval lies above the minimum and rests on enough pairs and queries."""
+    """True if the interval is above the minimum and rests on enough pairs and queries."""
 
     def sentence(self) -> str:
-        """Return the statistic, the pairs it is computed from, and whether it suffices, as one sentence."""
+        """Return the statistic with its interval, its pairs and queries, and whether it suffices, as a clause."""
         if not self.pairs:
             return "not calibrated, as no pair is judged by people and by it"
         basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
@@ -119,7 +117,7 @@ class Calibration:
 
 
 def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
-    """Return the agreement of a model's labels with people's; NaN and not passed if no pair has both.
+    """Return the agreement of a model's labels with people's; NaN and not passed if both judged no pair.
 
     Raises BadValue for more than MOST_LABELS distinct grades.
     """
@@ -143,8 +141,7 @@ def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibrati
 
 @dataclass(frozen=True, eq=False)
 class GatedLabels:
-    """The judgments used for scores: people's, and a model's where people judged nothing, if they agree
-    well enough."""
+    """The judgments that scores use: people's, and on unjudged pairs a model's if they agree well enough."""
 
     qrels: Qrels
     """People's judgments and, if the calibration passed, the model's on unjudged pairs of the same queries."""
@@ -155,7 +152,7 @@ class GatedLabels:
     left_out: int = 0
     """Queries that only the model judged."""
     model_judgments: int = 0
-    """Judgments among people's with a model as origin, which are ignored."""
+    """Judgments in the people's file whose origin is a model, which are ignored."""
 
     def marked(
         self,
@@ -165,11 +162,11 @@ class GatedLabels:
         measures: tuple[Measure, ...],
         conventions: Conventions,
     ) -> Scores:
-        """Return the scores with a note on whether the model's labels were used, and on their agreement with
-        people's.
+        """Return the scores with a `LabelUse`: whether the model's labels count, and their agreement with people's.
 
         joined: the ranking joined with the judgments.
         join: returns the ranking joined with other judgments.
+        measures, conventions: of the scores.
         """
         left_out = ""
         if self.left_out:
@@ -189,11 +186,9 @@ class GatedLabels:
 
 
 def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
-    """Return people's judgments, with the model's on unjudged pairs if these agree well enough
-    (`calibration`).
+    """Return people's judgments, with the model's on unjudged pairs of the same queries if `calibration` passes.
 
-    Judgments in `people` that name a model as their origin are ignored. Raises BadValue if people judged
-    nothing.
+    Judgments in `people` with a model as their origin are ignored. Raises BadValue if people judged nothing.
     """
     model_judgments = 0
     if people.origin is not None:

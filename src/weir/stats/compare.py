@@ -1,4 +1,4 @@
-"""Compare systems by a measure, and give each pair a verdict: better, worse, equivalent or not separable."""
+"""Compare systems by a measure, with a verdict on each pair: better, worse, equivalent or not separable."""
 
 from __future__ import annotations
 
@@ -65,12 +65,10 @@ _NAMED = 3  # queries of a message
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
 ) -> tuple[Scores, Scores, list[Note]]:
-    """Return (first scores, second scores, notes), both on the queries that they share; a note counts the
-    queries left out.
+    """Return (baseline scores, candidate scores, notes), both restricted to the queries they share; notes
+    count the others.
 
-    common: compare on the shared queries with equal judgments, instead of raising BadValue if the sides
-        differ.
-
+    common: compare on the shared queries with equal judgments, instead of raising BadValue if the two differ.
     Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments have
     changed.
     """
@@ -126,20 +124,15 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" by group unless the test is
-    familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not familywise.
 
-    test: a name in TESTS; by group, raises UnknownName for another.
-    by_group: the test is applied to each group of queries.
+    With `by_group`, raises UnknownName for an unknown test.
     """
     return "bh" if by_group and not TESTS.get(test).familywise else "holm"
 
 
 def refuse_correction(test: str, correct: str, margin: float | None = None) -> None:
-    """Raise BadValue for a correction of p-values that already hold for all pairs together, such as Tukey's.
-
-    With a margin it is allowed: it then corrects the tests of equivalence. UnknownName for another test.
-    """
+    """Raise BadValue for a correction of a familywise test such as tukey, unless a margin needs it for equivalence."""
     if TESTS.get(test).familywise and correct != "none" and margin is None:
         raise BadValue(
             f"{test} holds for all pairs together, so that {correct} would correct them twice; leave the correction out"
@@ -159,19 +152,19 @@ class ComparisonMethod:
     correct: str = "holm"
     """One of holm, bonferroni, bh and none."""
     interval: str = "t"
-    """Of a difference: t, percentile, bca or studentised; two-level for datasets."""
+    """Kind of the interval of a difference: t, percentile, bca or studentised; two-level over datasets."""
     level: float = LEVEL
     """Level of the intervals; tests use 1 minus it."""
     power: float = POWER
     """Power at which the minimum detectable effect is computed."""
     draws: int = DRAWS
-    """Draws of a test that draws."""
+    """Number of draws of a randomised test."""
     seed: int = SEED
     """Seed of the draws."""
     margin: float | None = None
     """Largest difference that counts as equivalent; by default equivalence is not tested."""
     noise: tuple[RunNoise, ...] = ()
-    """How the systems' means vary when they are asked again, which intervals and tests on queries allow for."""
+    """How the systems' means vary between repeated runs, which intervals and tests on queries allow for."""
 
     def __post_init__(self) -> None:
         TESTS.get(self.test)
@@ -200,12 +193,12 @@ class ComparisonMethod:
         return "none" if TESTS.get(self.test).familywise else self.correct
 
     def noise_of(self, table: ScoreTable) -> RunNoise | None:
-        """Return the noise between runs of a table's measure; None if unknown, or if the columns are
-        datasets or pooled parts."""
+        """Return the noise between runs of a table's measure; None if unknown, or if columns are datasets or
+        pooled parts."""
         return None if table.queries is None or table.strata else noise_of(self.noise, table.measure)
 
     def family(self, tests: int, systems: int, alike: int = 1) -> Family:
-        """Return the tests that are corrected together, `tests` of them, or all pairs of `systems` for a
+        """Return the family of tests corrected together: `tests` of them, or all pairs of `systems` for a
         familywise test.
 
         alike: number of tests whose true difference has the same size.
@@ -235,33 +228,32 @@ class ScoreTable:
     geometric: bool = False
     """True if values on queries are logarithms, so that reported means are their exponentials."""
     parts: tuple[tuple[Float64, ...], ...] = ()
-    """If columns are datasets: for each dataset, the float64[systems, queries] values of each of its parts."""
+    """If columns are datasets: for each dataset, the values of each of its parts, float64[systems, queries]."""
     strata: tuple[Float64, ...] = ()
     """If columns pool several equally weighted parts: the unscaled values of each part."""
     queries: Ids | None = None
     """Identifiers of the columns; None if columns are datasets."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Texts of queries, as far as a collection is known."""
+    """{query: text}, for queries of a known collection."""
     group: str = ""
     """Name of the query group; "" for all queries."""
     unit_of: str = ""
-    """Dataset's name in a mean over datasets: the collection of which it is a split."""
+    """Collection of which the dataset is a split, its name in a mean over datasets."""
 
     @property
     def comparable(self) -> bool:
-        """True if there are at least two columns (queries or datasets), as a test needs."""
+        """True if there are at least two columns, as tests need."""
         return int(self.values.shape[1]) > 1
 
     def take(self, columns: Int64) -> ScoreTable:
-        """Return the table with only these columns, in this order; raises BadValue if columns are
-        datasets."""
+        """Return the table with only these columns, in this order; raises BadValue if columns are datasets."""
         if self.queries is None:
             raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
         queries = self.queries.take(columns)
         return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
 
     def ordered(self, systems: Sequence[int]) -> ScoreTable:
-        """Return the table with its systems in this order."""
+        """Return the table with its systems in this order of positions."""
         rows = list(systems)
         return replace(
             self,
@@ -273,13 +265,11 @@ class ScoreTable:
 
     @property
     def logarithms(self) -> bool:
-        """True if `values` are logarithms of a geometric measure; False for means of datasets, which are
-        exponentiated already."""
+        """True if `values` are logarithms of a geometric measure; means of datasets are exponentiated already."""
         return self.geometric and not self.parts
 
     def means(self) -> list[float]:
-        """Return the mean of each system as reported; with parts of datasets, the mean of their parts'
-        means."""
+        """Return the mean of each system as reported; with several parts, the mean of the parts' means."""
         if self.parts:
             return [exact_mean(row) for row in self.values]
         return _means_of_parts(self.strata or (self.values,), self.geometric)
@@ -299,14 +289,16 @@ class Standing:
     system: str
     mean: float
     low: float | None
-    """Lower bound of the mean; None, like `high`, for fewer queries than `fewest` or if all values are equal."""
+    """Lower bound of the mean, as `high` the upper; None for fewer queries than `fewest` or if all values are
+    equal."""
     high: float | None
     best: int | None
     """Best rank that the verdicts allow, 1 + the number of better systems; None if the measure has no direction."""
     worst: int | None
     """Worst rank that the verdicts allow: number of systems minus the number of systems that are worse."""
     letters: str
-    """Two systems share a letter exactly if neither is better. "" with a baseline, or if nothing could be found."""
+    """Two systems share a letter exactly if neither is better. "" with a baseline, or if no difference could
+    be found."""
 
 
 @dataclass(frozen=True)
@@ -318,7 +310,8 @@ class Pair:
     difference: float
     """Mean of second minus first."""
     low: float | None
-    """Lower bound of the difference, like `high`; None for fewer than `fewest` queries or equal differences."""
+    """Lower bound of the difference, as `high` the upper; None for fewer than `fewest` queries or equal
+    differences."""
     high: float | None
     p: float
     adjusted: float
@@ -327,11 +320,11 @@ class Pair:
     effect: float | None
     """Hedges' g; None for two queries or if the differences do not vary."""
     won: int
-    """Queries on which the second is better; `lost`, worse; `tied`, equal."""
+    """Queries on which the second is better; `lost` on which it is worse, `tied` on which both are equal."""
     lost: int
     tied: int
     detectable: float | None
-    """Smallest true difference that the test would find in new data with the wanted power; None if there is none."""
+    """Smallest true difference that the test would find in new data with the required power; None if there is none."""
     equivalence: float | None
     """Corrected p-value of lying within the margin; None without a margin."""
     verdict: Verdict
@@ -390,10 +383,10 @@ class Comparison:
     baseline: str | None
     method: ComparisonMethod
     reach: Reach
-    """The smallest p-value that is possible here, and if it can be significant."""
+    """The smallest p-value that is possible here, and whether it can be significant."""
     geometric: bool = False
     tallies: tuple[DatasetCounts, ...] = ()
-    """Only filled across datasets with a baseline."""
+    """With a baseline across datasets, the datasets won and lost; else ()."""
     group: str = ""
     """Name of the query group; "" for all queries."""
 
@@ -412,12 +405,11 @@ class Comparison:
 
     @property
     def every_pair(self) -> bool:
-        """True if all pairs of systems were compared, so that ranks tell which of two is better."""
+        """True if all pairs of systems were compared, so that ranks say which of two is better."""
         return self.baseline is None or len(self.standings) <= 2
 
     def against(self, system: str, other: str) -> Pair | None:
-        """Return the pair with `system` as second and `other` as first system; None if they were not
-        compared."""
+        """Return the pair with `other` as first and `system` as second system; None if they were not compared."""
         for pair in self.pairs:
             if (pair.second, pair.first) == (system, other):
                 return pair
@@ -427,8 +419,10 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not
-    compare."""
+    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not compare.
+
+    scores: {system: its scores}.
+    """
     (name, first), *others = scores.items()
     for other, one in others:
         reasons = apart(first.origin, one.origin)
@@ -441,10 +435,10 @@ def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int = 2) -> ScoreTable:
-    """Return the values of several systems on the queries for which all have one.
+    """Return the values of several systems on the queries for which all have a value.
 
-    least: number of shared queries below which BadValue is raised; 1 suffices in means over datasets.
-
+    scores: {system: its scores}.
+    least: number of such queries below which BadValue is raised; 1 suffices in means over datasets.
     Raises BadValue also for fewer than two systems, and for scores that do not compare.
     """
     if len(scores) < 2:
@@ -495,8 +489,8 @@ def compared(
 ) -> Comparison:
     """Return the comparison of all pairs of systems in a table, or of each system with a baseline.
 
-    p-values are corrected for the number of pairs. Raises UnknownName for an unknown baseline, BadValue for
-    fewer than two columns.
+    p-values are corrected over the pairs. Raises UnknownName for an unknown baseline, BadValue for fewer than
+    two columns.
     """
     return compared_together([scores], baseline, method)[0]
 
@@ -504,12 +498,7 @@ def compared(
 def compared_together(
     tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
 ) -> list[Comparison]:
-    """Return the comparison of each table, with p-values corrected over all tables together.
-
-    baseline: compare only with this system; by default all pairs.
-
-    Raises as `compared`.
-    """
+    """Return the comparison of each table, with p-values corrected over all tables together; else as `compared`."""
     method = method or ComparisonMethod()
     tested = [_tested(table, baseline, method) for table in tables]
     return [_comparison(one, [other for other in tested if other is not one], baseline, method)
@@ -680,8 +669,11 @@ def _or_none(ends: Float64) -> _Ends:
 
 
 def with_wider_pairs(comparison: Comparison, table: ScoreTable, level: float) -> Comparison:
-    """Return the comparison with its pairs' intervals at another level, None for too few queries; means
-    and verdicts stay."""
+    """Return the comparison with its pairs' intervals at another level, None for too few queries; means and
+    verdicts stay.
+
+    table: the values that were compared.
+    """
     method, number = replace(comparison.method, level=level), {n: k for k, n in enumerate(table.systems)}
     pairs = np.array([(number[one.first], number[one.second]) for one in comparison.pairs], np.int64)
     ends: _Ends = [(None, None)] * len(pairs)
@@ -703,8 +695,8 @@ def compare_scores(
 ) -> list[Comparison]:
     """Return a comparison for each measure, on all queries or, with `groups`, also on each group.
 
-    measures: names, by default all that have a direction and that every system has.
-
+    scores: {system: its scores}.
+    measures: names; by default all that have a direction and that every system has.
     Raises BadValue for fewer than two systems, no shared measure, and if no group has two queries.
     """
     if len(scores) < 2:
@@ -721,7 +713,7 @@ def compare_scores(
 
 
 def shared_measures(scores: Iterable[Scores]) -> list[str]:
-    """Return the measures that all scores have, in the order of the first; raises BadValue if there is none."""
+    """Return the measures that all scores have, in the order of the first; raises BadValue if there are none."""
     first, *others = [s.measures for s in scores]
     shared = [m for m in first if all(m in o for o in others)]
     if not shared:
@@ -730,13 +722,13 @@ def shared_measures(scores: Iterable[Scores]) -> list[str]:
 
 
 def signs(differences: Float64) -> tuple[int, int, int]:
-    """Return the numbers of differences (above, below, at zero)."""
+    """Return the numbers of differences (above, below, equal to) zero."""
     above, below = int(np.sum(differences > 0)), int(np.sum(differences < 0))
     return above, below, int(np.sum(differences == 0))
 
 
 def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
-    """Return the p-value of equivalence for each row of differences, float64[rows]; NaN without a margin."""
+    """Return the p-value of equivalence of each row of differences, float64[rows]; NaN without a margin."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return np.array([equivalence(d, method.margin) for d in differences])
@@ -750,11 +742,11 @@ def hedges_g(mean: float, deviation: float, count: int) -> float | None:
 
 
 def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -> Verdict:
-    """Return the verdict on a difference: "equivalent" if equivalence is significant, else by the test of a
-    difference.
+    """Return the verdict on a difference `mean`: "equivalent" if equivalence is significant, else by the test
+    of the difference.
 
-    p, same: p-values of the difference and of equivalence, NaN without a test.
-    way: 1 if more is better, -1 if less is, 0 if neither (the verdict is then "-").
+    p, same: p-values of the difference and of equivalence, NaN if not tested.
+    way: 1 if more is better, -1 if less is, 0 if neither (then the verdict is "-").
     """
     if not way:
         return "-"
@@ -766,12 +758,10 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is
-    better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
 
-    apart: symmetric bool[systems, systems], True if one of the two systems is better.
-
-    After z come aa, ab. Raises BadValue if `apart` is not symmetric.
+    apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
+    After z come aa, ab.
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():
@@ -805,10 +795,10 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
 
 
 def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
-    """Return the means of systems on several datasets, as a table whose columns are datasets.
+    """Return a table of the means of systems on several datasets, whose columns are datasets.
 
     datasets: {dataset: its table, or the tables of its parts, whose means are averaged}.
-
+    name: of the datasets together.
     Raises BadValue for fewer than two datasets, or if systems or measure differ.
     """
     if len(datasets) < 2:
@@ -836,12 +826,11 @@ def compared_across(
     method: ComparisonMethod | None = None,
     each: Iterable[Comparison] = (),
 ) -> Comparison:
-    """Return the comparison of systems over the means of several datasets.
+    """Return the comparison of systems over their means on several datasets; with a baseline also datasets
+    won and lost.
 
-    datasets: see `across`.
-    each: comparisons with the baseline on single datasets, if already made. With a baseline, the result also
-        counts the datasets on which each system is better or worse.
-
+    datasets, name: see `across`.
+    each: comparisons with the baseline on single datasets, if already made.
     Raises BadValue as `across`.
     """
     comparison = compared(across(datasets, name), baseline, method)
@@ -878,10 +867,10 @@ def compared_across(
 def verdicts_across(
     datasets: Mapping[str, Sequence[ScoreTable]], method: ComparisonMethod | None = None
 ) -> dict[tuple[str, str], Verdict]:
-    """Return {(system, other): verdict on `system`} over the datasets that both have; pairs with too few are
-    left out.
+    """Return {(system, other): verdict on `system`} over the datasets that both have, without pairs that
+    share too few.
 
-    datasets: see `across`. A single one is compared on its queries, several on their means.
+    datasets: see `across`. A single dataset is compared on its queries, several on their means.
     """
     # Corrected over all pairs: without gaps the verdicts equal those of `compared_across`.
     method = method or ComparisonMethod()
@@ -920,9 +909,9 @@ def verdicts_across(
 
 
 def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
-    """Return the parts of a dataset as a table over all queries, with every part weighted equally.
+    """Return the parts of a dataset as one table over all queries, with every part weighted equally.
 
-    Raises BadValue for no parts, or if systems or measure differ.
+    Raises BadValue if systems or measure differ, or if there are no parts.
     """
     if len(tables) == 1:
         return tables[0]
@@ -943,7 +932,7 @@ def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
 # Comparisons by group of queries.
 
 BY_GROUP = ComparisonMethod(correct="bh")
-"""Default method for groups of queries: Benjamini and Hochberg's correction."""
+"""Default method for groups of queries, with Benjamini and Hochberg's correction."""
 
 
 def compared_by_group(
@@ -955,9 +944,8 @@ def compared_by_group(
     """Return comparisons on all queries, on the mean over groups, then on each group of two or more queries.
 
     method: by default BY_GROUP; p-values of groups are corrected together.
-
-    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a test such as tukey,
-    whose p-values hold for one table only.
+    Raises UnknownName for an unknown baseline, BadValue if no group has two queries, and for a familywise
+    test such as tukey.
     """
     method = method or BY_GROUP
     if TESTS.get(method.test).familywise:
@@ -989,26 +977,24 @@ SEVERAL = 6
 
 
 def disagrees(pair: Pair) -> bool:
-    """Return True if a pair's interval excludes 0 without the verdict better or worse, or the other way
-    round."""
+    """Return True if a pair's interval excludes 0 but its verdict is not better or worse, or the reverse."""
     if pair.low is None or pair.high is None:
         return False
     return (pair.low > 0 or pair.high < 0) != (pair.verdict in ("better", "worse"))
 
 
 def rank_text(standing: Standing, to: str = "-") -> str:
-    """Return a rank, or a range of ranks, as text.
-
-    to: text between the two ranks, returned alone if there is no rank.
-    """
+    """Return a rank, or a range of ranks joined by `to`, as text; `to` alone if there is no rank."""
     if standing.best is None:
         return to
     return str(standing.best) if standing.best == standing.worst else f"{standing.best}{to}{standing.worst}"
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable
-    effect."""
+    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable effect.
+
+    c: the comparison that the pair is from.
+    """
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
@@ -1025,7 +1011,7 @@ def verdict(pair: Pair, c: Comparison) -> str:
 
 
 def family(c: Comparison) -> str:
-    """Return the correction and the number of comparisons, such as "holm, adjusted over 3 comparisons"."""
+    """Return the correction and the number of comparisons as text, such as "holm, adjusted over 3 comparisons"."""
     tests = c.pairs[0].comparisons if c.pairs else 0
     if TESTS.get(c.method.test).familywise:
         return f"{c.method.test} over all {tests} pairs"
@@ -1053,8 +1039,7 @@ def _correction_scope(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def tally(counts: DatasetCounts) -> str:
-    """Return a sentence on how many datasets a system wins and loses against the baseline, by mean and by
-    verdict."""
+    """Return a sentence on how many datasets a system wins and loses against the baseline, by mean and by verdict."""
     by_mean = [("higher", counts.higher), ("lower", counts.lower), ("equal", counts.equal)]
     verdicts = [("better", counts.better), ("worse", counts.worse), ("equivalent", counts.equivalent)]
     always = {"higher", "lower", "better", "worse"}
@@ -1067,7 +1052,7 @@ def tally(counts: DatasetCounts) -> str:
 
 
 def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """Return the comparisons with systems renamed by `labels`; others keep their names."""
+    """Return the comparisons with systems renamed by `labels`; other systems keep their names."""
 
     def renamed(system: str) -> str:
         return labels.get(system, system)
@@ -1087,7 +1072,7 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 
 
 def pair_records(c: Comparison) -> list[dict[str, object]]:
-    """Return a dict for each pair, with dataset, measure, means and method of its comparison."""
+    """Return a dict for each pair: its fields, with dataset, measure, means and method of the comparison."""
     about = {"dataset": c.dataset, "group": c.group, "measure": c.measure, "count": c.count, "unit": c.unit}
     settings = {"test": c.method.test, "correction": c.method.correction, "level": c.method.level}
     mean = {standing.system: standing.mean for standing in c.standings}
@@ -1105,7 +1090,7 @@ def briefly_named(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], 
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
-    """Return two tables, for a page: the means with marks, and every pair with its verdict."""
+    """Return two tables for a page: the means with marks, and every pair with its verdict."""
     comparisons, legend = briefly_named(comparisons)
     lines = [
         [f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *_pair(p, c)]
@@ -1154,9 +1139,9 @@ def _marked_means(comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
 def compare_tables(
     comparisons: Sequence[Comparison], long: bool = False, explain: bool = False
 ) -> tuple[Table, ...]:
-    """Return a table of systems for each comparison, and a table of sentences on the method.
+    """Return tables of systems and of pairs for each comparison, and sentences on the method.
 
-    long: list all pairs; else of more than six systems only those with the best.
+    long: list all pairs; else those of `shown_pairs`.
     explain: say how the numbers were made.
     """
     comparisons, legend = briefly_named(comparisons)
@@ -1232,8 +1217,8 @@ def _by_group(comparisons: Sequence[Comparison], long: bool) -> Table:
 
 
 def shown_pairs(c: Comparison) -> tuple[Pair, ...]:
-    """Return the pairs that tables list by default: all of up to six systems, else those with the best or
-    the baseline."""
+    """Return the pairs that tables list by default: all pairs of up to six systems, else those with the best
+    or the baseline."""
     return c.pairs if len(c.standings) <= SEVERAL else _with_best(c)
 
 

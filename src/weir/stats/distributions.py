@@ -29,8 +29,7 @@ def normal_tail(z: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """Return the p-quantile of the standard normal distribution; infinite for p of 0 or less and of 1 or
-    more."""
+    """Return the p-quantile of the standard normal distribution; infinite for p outside 0..1 or at its ends."""
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return NormalDist().inv_cdf(p)
@@ -46,8 +45,7 @@ def student_tail(t: float, df: float) -> float:
 
 @lru_cache(maxsize=256)
 def student_quantile(p: float, df: float) -> float:
-    """Return the p-quantile of Student's t with df degrees of freedom; raises BadValue for p not between 0
-    and 1."""
+    """Return the p-quantile of Student's t with df degrees of freedom; raises BadValue unless 0 < p < 1."""
     if not 0 < p < 1:
         raise BadValue(f"there is no quantile for the probability {p}; expected between 0 and 1")
     if p <= 0.5:
@@ -64,8 +62,7 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
-    """Return the probability of at least `successes` in `trials` independent trials with probability
-    `chance`."""
+    """Return the probability of at least `successes` in `trials` independent trials of probability `chance`."""
     if not 0 < successes <= trials:
         return float(successes <= 0)
     # Each term is a multiple of its neighbour; sums beyond the range of doubles are shares of 0 or 1.
@@ -77,11 +74,10 @@ def binomial_tail(successes: int, trials: int, chance: float = 0.5) -> float:
 
 
 def foreseen_tail(t: float, df: float, shift: float, before: float) -> float:
-    """Return the probability that a t statistic of new data exceeds `t`, for a true effect estimated from
-    earlier data.
+    """Return the probability that a t statistic of new data exceeds t, for a true effect estimated from earlier data.
 
-    shift: the true effect (noncentrality), in units of the earlier estimate of the standard deviation.
-    df, before: degrees of freedom, possibly fractional, of the test's estimate and the earlier one.
+    shift: the true effect in units of the earlier estimate of the standard deviation.
+    df, before: degrees of freedom of the new and of the earlier estimate.
     """
     # The normal tail, averaged over both estimates by Gauss-Legendre quadrature.
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)

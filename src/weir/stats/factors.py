@@ -35,12 +35,12 @@ from weir.stats.resampling import BLOCK_CELLS, RESAMPLES, Draws, fewest, simulta
 from weir.stats.significance import TESTS, adjusted, deviation_of, exact_mean, p_values
 
 OTHERS = "others"
-"""Name of the mean of all other levels, with which a level of three or more is compared."""
+"""Name of the mean of all other levels, with which each level of three or more is compared."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A setting, or a part of systems, and its levels; the first level is the reference."""
+    """A setting, or a part of systems, with its levels; the first level is the reference."""
 
     name: str
     levels: tuple[str, ...]
@@ -72,11 +72,10 @@ class FactorialDesign:
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
         """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors.
+        factors, by numbers.
 
-        Factors and levels are numbers; weights are float64[systems] and sum to 0, so that weights @ means is
-        a difference. Of two levels the second is compared with the first, of more each with the mean of the
-        others.
+        Weights, float64[systems], sum to 0; weights @ means is the effect. Of two levels the second is
+        compared with the first, of more each with the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.
@@ -98,17 +97,17 @@ class FactorialDesign:
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """The effect of a level of a factor, or of two levels of two factors together."""
+    """The effect of a factor's level, or the interaction of two levels of two factors."""
 
     factors: tuple[str, ...]
     levels: tuple[str, ...]
     against: tuple[str, ...]
     mean: float | None
-    """Mean of the systems on the level's side, `other` of the other systems; None for an interaction."""
+    """Mean of the systems with the level, `other` of the systems compared with; None for an interaction."""
     other: float | None
     difference: float
     low: float | None
-    """Lower bound that, with `high`, holds for all effects together; None for fewer queries than `fewest`."""
+    """Lower bound, as `high` the upper, valid for all effects together; None for fewer queries than `fewest`."""
     high: float | None
     p: float
     adjusted: float
@@ -116,7 +115,7 @@ class FactorEffect:
     effect: float | None
     """Hedges' g; None across collections."""
     won: int
-    """Queries with a better value; `lost`, worse; `tied`, equal."""
+    """Queries with a better value; `lost` with a worse, `tied` with an equal value."""
     lost: int
     tied: int
     verdict: Verdict
@@ -124,7 +123,7 @@ class FactorEffect:
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """A source of variance among the scores of all systems on all queries."""
+    """A source of variance among the scores of all systems on all queries, with its share."""
 
     source: str
     df: int
@@ -166,7 +165,8 @@ class FactorStudy:
 
     @property
     def unit(self) -> str:
-        """The unit that tests permute: "queries", or "collections" for two-level intervals over several."""
+        """The unit that tests permute: "queries", or "collections" for two-level intervals over several
+        collections."""
         return "collections" if self.method.interval == "two-level" and self.collections else "queries"
 
     @property
@@ -193,8 +193,8 @@ _LEAST_DEALS = 999
 def variance_shares(
     parts: Sequence[Float64], factors: Sequence[Factor], method: ComparisonMethod
 ) -> tuple[VarianceSource, ...]:
-    """Return sums of squares of collections, queries, factors, interactions and the residual, with their
-    shares of the total.
+    """Return the sums of squares of collections, queries, factors, interactions and residual, with shares of
+    the total.
 
     parts: float64[systems, queries] for each collection, systems as in a `FactorialDesign`.
     """
@@ -244,7 +244,7 @@ def variance_shares(
 def randomised_p(
     values: Float64, shape: tuple[int, ...], axes: tuple[int, ...], method: ComparisonMethod
 ) -> float:
-    """Return the p-value of an effect, from permuting its factors' levels at random within each query.
+    """Return the p-value of an effect by permuting its factors' levels at random within each query.
 
     values: float64[systems, queries].
     shape: number of levels of each factor.
@@ -316,7 +316,6 @@ def factor_study(
 
     table: values of the design's systems, in its order.
     chosen: names of the factors to estimate, by default all; corrections and intervals cover only these.
-
     Raises BadValue for systems in another order, and for a test or interval that does not apply to effects.
     """
     return factor_study_across({table.dataset: [table]}, table.dataset, design, chosen, method)
@@ -329,12 +328,13 @@ def factor_study_across(
     chosen: Sequence[str] = (),
     method: ComparisonMethod | None = None,
 ) -> FactorStudy:
-    """Return the effects of a design's factors over collections of equal weight, each the mean of its parts.
+    """Return the effects of a design's factors over collections of equal weight.
 
+    datasets: {collection: its parts, of equal weight}.
+    name: of the study.
     chosen: see `factor_study`.
-
-    With the interval "two-level", intervals also resample collections, and tests swap levels on collections
-    instead of queries. Raises BadValue as `factor_study`.
+    With the interval "two-level", intervals also resample collections, and tests swap levels by collection
+    instead of query. Raises BadValue as `factor_study`.
     """
     method = method or ComparisonMethod()
     tables = [part for parts in datasets.values() for part in parts]

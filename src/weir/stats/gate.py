@@ -1,5 +1,4 @@
-"""Decide whether a candidate's means drop by no more than allowed against a baseline: pass, fail or
-undecided."""
+"""Decide whether a candidate's means drop by no more than allowed against a baseline: pass, fail or undecided."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from weir.stats.significance import adjusted, deviation_of, exact_mean, t_tail
 
 _ROUNDING = 1e-12  # a bound that equals the allowed drop but for rounding passes
 BROKEN_KEPT = 10
-"""Number of queries kept that lost most."""
+"""Most queries that a gate lists as losing."""
 
 CORRECTION = "holm"
 """Correction of failures over all datasets, measures and groups of a call."""
@@ -40,8 +39,8 @@ GateVerdict: TypeAlias = Literal["pass", "fail", "undecided"]
 class GateRules:
     """The drop that a gate allows, and the confidence that it needs.
 
-    Raises BadValue for a negative drop, a confidence outside 0.5..1 and the interval two-level, UnknownName for an
-    interval not in INTERVALS.
+    Raises BadValue for a negative drop, a confidence outside 0.5..1 and the interval two-level, UnknownName
+    for an unknown interval.
     """
 
     max_drop: float = 0.01
@@ -54,7 +53,7 @@ class GateRules:
     interval: str = "t"
     """Kind of the one-sided bound."""
     noise: tuple[RunNoise, ...] = ()
-    """How the systems' means vary when they are asked again."""
+    """How the systems' means vary when their queries are run again."""
 
     def __post_init__(self) -> None:
         for drop in (self.max_drop, *self.drops.values()):
@@ -67,13 +66,13 @@ class GateRules:
             raise BadValue("the interval is two-level, which is of means over datasets; a gate takes t")
 
     def allowed(self, measure: str) -> float:
-        """Return the largest accepted drop of a measure's mean: its own in `drops`, else `max_drop`."""
+        """Return the largest accepted drop of a measure's mean."""
         return self.drops.get(measure, self.max_drop)
 
 
 @dataclass(frozen=True, repr=False)
 class Gate:
-    """The verdict on a measure of a candidate against its baseline, on a dataset or a group of its queries.
+    """The verdict on a candidate against its baseline by a measure, on a dataset or a group of its queries.
 
     If less is better, a drop is a rise.
     """
@@ -106,7 +105,7 @@ class Gate:
     """Queries without a value on both sides."""
     geometric: bool = False
     noise: float = 0.0
-    """Standard deviation of a system's mean when it is asked again, which bound and p-value allow for."""
+    """Standard deviation of a system's mean between repeated runs, which bound and p-value allow for."""
 
     __repr__ = member_text
     _repr_html_ = member_html
@@ -118,8 +117,8 @@ class Gate:
 
     @property
     def harmless(self) -> bool:
-        """True if this gate does not stop the candidate: a gate of all queries must pass, that of a group
-        need only not fail."""
+        """True if the gate does not stop the candidate: over all queries it must pass, in a group it only
+        must not fail."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -165,9 +164,9 @@ class Gate:
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:
     """Return a gate for each (group, table of baseline and candidate); group "" is all queries of a dataset.
 
-    A gate passes if the one-sided lower bound of the difference is within the allowed drop. It fails if the
-    mean dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
-    measure that counts failures, such as leaks, fails at the candidate's first failure and else passes.
+    It passes if the one-sided bound of the difference is within the allowed drop. It fails if the mean
+    dropped by more and a one-sided paired t-test rejects that nothing dropped (Holm over all cases). A
+    measure that counts failures fails at the candidate's first failure.
 
     Raises BadValue for fewer than two queries, a measure without a direction, and an allowed drop that no
     drop exceeds.

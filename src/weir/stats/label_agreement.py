@@ -1,5 +1,4 @@
-"""Agreement of the labels of two or more raters, and pairs from which scores by a model's labels are
-corrected."""
+"""Agreement of the labels of two or more raters, and pairs by which scores from a model's labels are corrected."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ from weir.stats.resampling import SEED, fewest, percentiles
 
 @dataclass(frozen=True, eq=False)
 class LabelPairs:
-    """The (query, document) pairs among the first k of a ranking that a model labelled, with people's
-    grades where known."""
+    """The (query, document) pairs in the top k of a ranking that a model labelled, with people's grades if known."""
 
     query: Int32
     """int32[pairs]: numbers in the model's queries."""
@@ -42,12 +40,15 @@ class LabelPairs:
 
     @property
     def judged(self) -> Int64:
-        """The row numbers of the pairs that people have judged, int64."""
+        """The row numbers of the pairs that people judged, int64."""
         return np.flatnonzero(~np.isnan(self.human))
 
     def worth(self, measure: Measure, grades: Float64, queries: Ids) -> Float64:
-        """Return how much each pair would add to a measure that sums over documents, by these grades,
-        float64[pairs]."""
+        """Return the value that each pair adds to a measure that sums over documents, float64[pairs].
+
+        grades: float64[pairs], grade to count for each pair.
+        queries: the model's queries.
+        """
         count = len(grades)
         rank, zeros = self.rank.astype(np.int32), np.zeros(count, np.int32)
         each, ptr = np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64)
@@ -56,7 +57,7 @@ class LabelPairs:
 
 
 def label_pairs(runs: Sequence[Run], human: Qrels, model: Qrels, k: int) -> list[LabelPairs]:
-    """Return, for each ranking, the pairs among its first k that the model labelled."""
+    """Return, for each ranking, the pairs in its top k that the model labelled."""
     both = pair_rows(model, human.queries, human.docs, human.query_of_row(), human.doc)
     grade = np.full(len(model.doc), np.nan)
     grade[both[both >= 0]] = human.grade[both >= 0]
@@ -91,7 +92,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class LabelTables:
-    """For each query, a confusion table of two raters' labels."""
+    """A confusion table of two raters' labels for each query."""
 
     queries: Ids
     labels: Float64
@@ -99,7 +100,7 @@ class LabelTables:
     table: Int64
     """int64[queries, labels, labels]: number of pairs by the first and the second rater's grade."""
     only_first: int
-    """Number of pairs that only the first rater labelled; `only_second` likewise."""
+    """Number of pairs that only the first rater labelled; `only_second` that only the second labelled."""
     only_second: int
 
 
@@ -132,7 +133,7 @@ class Agreement:
     binary: tuple[tuple[float, float, float, float, float, float], ...]
     """(lowest relevant grade, Cohen's kappa, low, high, share relevant by the first, by the second)."""
     by_query: tuple[QueryAgreement, ...] = ()
-    """Worst kappa first, undefined ones last."""
+    """Worst kappa first, undefined kappas last."""
 
     __repr__ = member_text
     _repr_html_ = member_html
@@ -148,7 +149,7 @@ class Agreement:
 def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     """Return a confusion table for each query, of the pairs that both raters labelled.
 
-    Raises BadValue if there is none, or for more than MOST_LABELS distinct grades.
+    Raises BadValue if there are no such pairs, or for more than MOST_LABELS distinct grades.
     """
     both, at = shared_pairs(first, second)
     if not len(both):
@@ -177,8 +178,8 @@ def _check_number(labels: Float64) -> None:
 
 
 def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
-    """Return the pairs that both judge as (rows in `first`, rows in `second`), int64[pairs] each,
-    ascending in the first."""
+    """Return the pairs judged in both as (rows in `first`, rows in `second`), int64[pairs] each, ascending in
+    `first`."""
     row = pair_rows(second, first.queries, first.docs, first.query_of_row(), first.doc)
     both = np.flatnonzero(row >= 0)
     return both, row[both]
@@ -189,9 +190,9 @@ def cohen_kappa(
 ) -> float:
     """Return Cohen's kappa of a confusion table; NaN if both raters give the same grade throughout.
 
-    table: number of pairs by the first and the second rater's grade, not all 0.
-    weights: "" counts all differences alike; "linear", "quadratic" by the distance of the grades' positions,
-        or of `labels`.
+    table: number of pairs by both raters' grades, not all 0.
+    weights: "" counts all differences alike; "linear" or "quadratic" weights them by the distance of grades.
+    labels: the grades; None for their positions.
     """
     # Cohen 1960, 1968.
     places = np.arange(len(table), dtype=np.float64) if labels is None else labels
@@ -204,10 +205,9 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement robust to uneven grades; 1 if the
-    table has one grade.
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one grade.
 
-    table: number of pairs by the first and the second rater's grade, not all 0.
+    table: number of pairs by both raters' grades, not all 0.
     """
     # Gwet 2008.
     total = float(table.sum())
@@ -219,7 +219,7 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of parts add up.
+    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint items add up.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
@@ -238,7 +238,6 @@ def alpha_of(coincidence: Int64 | Float64, labels: Float64, level: Level) -> flo
     """Return Krippendorff's alpha of a coincidence matrix: 1 perfect, 0 chance; NaN if all ratings are equal.
 
     level: "nominal", "ordinal" or "interval", the scale that defines the distance between grades.
-
     Raises UnknownName for another level.
     """
     if level not in LEVELS:
@@ -271,12 +270,11 @@ STATISTICS: dict[str, Statistic] = {
     "mean absolute error": lambda table, labels: _mean_over_pairs(table, np.abs(labels - labels[:, None])),
     "bias": lambda table, labels: _mean_over_pairs(table, labels - labels[:, None]),
 }
-"""Statistics of a confusion table and its grades; bias is the second rater's mean grade minus the first's."""
+"""Functions of a confusion table and its grades; bias is the second rater's mean grade minus the first's."""
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
-    queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
 
     Raises BadValue as `label_tables`.
     """
@@ -309,10 +307,9 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
 
 
 def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]:
-    """Yield, RESAMPLES times, the sum of queries' tables over a resample of the queries.
+    """Yield, RESAMPLES times, the sum of queries' tables, `by_query`, over a bootstrap sample of the queries.
 
-    by_query: tables along the first axis.
-    least: smallest number of queries, by default `fewest`; for fewer nothing is yielded.
+    least: number of queries below which nothing is yielded, by default `fewest`.
     """
     rng, count = np.random.default_rng(SEED), len(by_query)
     for _ in range(RESAMPLES if count >= (least or fewest()) else 0):
@@ -320,12 +317,12 @@ def drawn_tables(by_query: Summed, least: int | None = None) -> Iterator[Summed]
 
 
 def binary_table(table: Int64, cut: int) -> Int64:
-    """Return a confusion table, int64[2, 2], of labels at positions below `cut` and from it on."""
+    """Return the confusion table, int64[2, 2], of labels at positions below `cut` and from `cut` on."""
     return np.array([[part[:, :cut].sum(), part[:, cut:].sum()] for part in (table[:cut], table[cut:])])
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval of resampled values, NaN left out; (NaN, NaN) if nothing is left."""
+    """Return the 95% interval (low, high) of resampled values without NaN; (NaN, NaN) if none is left."""
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return math.nan, math.nan
@@ -356,7 +353,7 @@ class ManyRaters:
     """Pairs with two or more labels, to which `queries` and `missing` refer."""
     queries: int
     missing: float
-    """Share of their labels that are missing."""
+    """Share of these pairs' labels that are missing."""
     alone: int
     """Pairs with a single label, which say nothing about agreement."""
     values: tuple[tuple[str, float, float, float], ...]
@@ -366,6 +363,7 @@ class ManyRaters:
 def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
     """Return Krippendorff's alpha of several raters, with intervals from resampled queries.
 
+    labels: {rater: its judgments}.
     Raises BadValue for fewer than two raters, if no pair has two labels, and for more than MOST_LABELS
     distinct grades.
     """
@@ -495,5 +493,5 @@ def few(queries: int) -> str:
 
 
 def bounds_shown(low: float, high: float) -> str:
-    """Return an interval as text, "-" if there is none."""
+    """Return an interval as text; "-" if its lower bound is NaN."""
     return "-" if math.isnan(low) else f"[{score(low)}, {score(high)}]"

@@ -1,5 +1,4 @@
-"""Agreement of two orders of systems, and of two sets of labels on order and significant differences of
-systems."""
+"""Agreement of two orders of systems, and of two sets of labels on the order and differences of systems."""
 
 from __future__ import annotations
 
@@ -26,9 +25,7 @@ from weir.stats.significance import adjusted, all_pairs, p_values
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:
-    """Return Kendall's tau-b of two score vectors, -1 to 1; NaN if one is constant or has a NaN.
-
-    a, b: float64[systems].
+    """Return Kendall's tau-b of two vectors of scores, float64[systems], -1 to 1; NaN if one is constant or has a NaN.
 
     Raises BadValue for different lengths.
     """
@@ -48,7 +45,6 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
     """Return the rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
 
     p: probability of reading on to the next rank.
-
     Members and lengths may differ. Raises BadValue for p not between 0 and 1, an empty ranking or a repeated
     member.
     """
@@ -77,11 +73,9 @@ def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
 
 
 def tau_ap(truth: Float64, estimate: Float64) -> float:
-    """Return tau_AP of an estimated order of systems against the true one, -1 to 1; errors at the top count
-    more.
+    """Return tau_AP of an estimated order of systems against the true order, -1 to 1; errors at the top weigh more.
 
     truth, estimate: float64[systems], larger is better. Ties in the truth count as errors.
-
     NaN if the estimate is constant. Raises BadValue for different lengths.
     """
     # Yilmaz, Aslam and Robertson 2008, without ties. tauAP_b of Urbano and Marrero 2017 (tauap_b of autojudge)
@@ -97,8 +91,7 @@ def tau_ap(truth: Float64, estimate: Float64) -> float:
 
 
 def spearman(a: Float64, b: Float64) -> float:
-    """Return Spearman's rank correlation of two vectors, -1 to 1, ties having their mean rank; NaN if one is
-    constant.
+    """Return Spearman's rank correlation of two vectors, -1 to 1, with mean ranks for ties; NaN if one is constant.
 
     Raises BadValue for different lengths.
     """
@@ -121,11 +114,11 @@ def order_interval(
     steps: int,
     limits: tuple[float, float] = (-1.0, 1.0),
 ) -> tuple[float, float]:
-    """Return the 95% interval of a statistic of two orders of systems; NaN if it is undefined or for fewer
-    than two queries.
+    """Return the 95% interval (low, high) of a statistic of two orders of systems; NaN if undefined or for one query.
 
     resampled: the statistic on resampled queries.
     steps: number of values between its limits, such as the pairs of systems for Kendall's tau.
+    limits: least and largest possible value.
     """
     # Resampled orders hold the noise of two draws and agree less than measured ones, so their percentiles lie
     # below the value. Only their spread is used, around the value, with Student's t: on the scale of Fisher's
@@ -165,14 +158,14 @@ SHARES = ("rbo", "top")
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """The order of systems under two sets of labels, the first taken as true."""
+    """The agreement of two sets of labels, the first taken as true, on the order of systems."""
 
     labels: tuple[str, str]
     """Names of the two sets."""
     measure: str
     systems: tuple[str, ...]
     first: tuple[float, ...]
-    """Mean of each system by the first labels; `second` likewise."""
+    """Mean of each system by the first labels, `second` by the second."""
     second: tuple[float, ...]
     queries: int
     tau: float
@@ -188,9 +181,9 @@ class OrderAgreement:
     """(statistic, low, high) at 95%; see `order_interval`."""
     pairs: int
     decisions: float
-    """Share of pairs on which both agree: better, worse, or no significant difference (by a paired test, Holm)."""
+    """Share of pairs on which both agree: better, worse, or no significant difference (paired test, Holm)."""
     only_first: int
-    """Pairs that differ significantly by the first labels only; `only_second` likewise."""
+    """Pairs that differ significantly by the first labels only; `only_second` by the second only."""
     only_second: int
     turned: int
     """Pairs that differ significantly by both, in opposite directions."""
@@ -208,8 +201,9 @@ def order_agreement(
 ) -> OrderAgreement:
     """Return how two sets of labels agree on the order of systems, scored on the queries that both judge.
 
-    test: the paired test that decides pairs of systems, a name in TESTS.
-
+    runs: {system: its run}.
+    names: of the two sets of labels.
+    test: the paired test, in TESTS, that decides pairs of systems.
     Raises BadValue for fewer than two systems or common queries, a system that answers none of these, and a
     measure without a direction.
     """

@@ -29,7 +29,7 @@ class WithinGroups:
 
     measure: str
     groups: int
-    """Groups with a defined value; `queries`: number of these values."""
+    """Groups with a defined value; `queries` is the number of defined values."""
     queries: int
     mean: float
     worst: float
@@ -47,8 +47,7 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups of queries for each measure, undefined values left
-    out.
+    """Return mean, worst, best and spread within groups of queries, for each measure; undefined values are left out.
 
     Raises BadValue if a measure has no defined value.
     """
@@ -90,15 +89,13 @@ def p_mrr(
     changed: Run | None = None,
     signs: tuple[str, str] = ("-og", "-changed"),
 ) -> Scores:
-    """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes
-    irrelevant.
+    """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes irrelevant.
 
-    qrels, run: cover both queries of each pair, whose ids end in the first and the second of `signs`.
+    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are.
+    qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.
     changed: rankings under the changed instructions, if they are another run.
-
-    1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are. Pairs
-    without a document that is relevant only under the original instruction are left out; raises BadValue if
-    all are.
+    Pairs without a document that is relevant only under the original instruction are left out; raises
+    BadValue if all are.
     """
     # A document of rank o under the original instruction and c under the changed one has the value 1 - o / c if
     # it falls and c / o - 1 if it rises, averaged over documents. Weller et al. 2024 (FollowIR); ranks as Weir

@@ -17,8 +17,7 @@ _ROUNDING = 1e-12
 
 
 def exact_p_values(rows: Float64) -> Float64:
-    """Return each row's exact two-sided p-value of the randomisation test, float64[rows], from all sign
-    patterns.
+    """Return each row's exact two-sided p-value of the randomisation test, over all sign patterns, float64[rows].
 
     rows: float64[rows, differences], few and nonzero.
     """
@@ -37,8 +36,8 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose randomisation test has about a p-value below `level`, without draws,
-    bool[rows].
+    """Return True for each row whose randomisation test has a p-value below about `level`, approximated
+    without draws, bool[rows].
 
     rows: float64[rows, differences], a dozen or more.
     """
@@ -58,8 +57,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose bootstrap-shift test has about a p-value below `level`, without draws,
-    bool[rows].
+    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, approximated
+    without draws, bool[rows].
 
     rows: float64[rows, differences].
     """
@@ -93,8 +92,7 @@ def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
-    Returns p-values, float64[pairs], exact, from all patterns, if there are no more patterns than draws.
+    Returns p-values, float64[pairs]; exact, from all sign patterns, if there are no more patterns than draws.
     """
     # Fisher 1935; Smucker, Allan and Carterette 2007.
     p = np.empty(len(pairs))
@@ -123,7 +121,6 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
     Returns p-values, float64[pairs]. Queries are drawn with replacement. Too liberal for few queries.
     """
     # Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which is the
@@ -135,14 +132,13 @@ def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64
 
 
 def enumerated(differing: int, draws: int) -> bool:
-    """Return True if `differing` nonzero differences have few enough sign patterns for an exact test."""
+    """Return True if `differing` nonzero differences have no more sign patterns than an exact test may take."""
     # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
     return differing <= draws.bit_length()
 
 
 def exact_p(differences: Float64) -> float:
-    """Return the two-sided p-value of the randomisation test from all 2^n signs of n differences; 1
-    without any."""
+    """Return the exact two-sided p-value of the randomisation test of these differences; 1 for none."""
     if len(differences) == 0:
         return 1.0
     sums = differences[:1].copy()

@@ -65,8 +65,8 @@ class Family:
     correct: str = "holm"
 
     def level(self, alpha: float, others: float) -> float:
-        """Return the level at which a test is significant if `others` tests of the family are; fractions
-        are interpolated."""
+        """Return the level at which a test is significant if `others` tests of the family are; interpolated
+        for fractions."""
         low = math.floor(others)
         one = level_met(self.correct, self.tests, low, alpha)
         if low == others:
@@ -97,7 +97,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Need:
-    """The present power for a true difference, and the number of queries needed for the wanted power."""
+    """The present power for a true difference, and the number of queries needed for the required power."""
 
     effect: float
     power: float
@@ -107,8 +107,7 @@ class Need:
 
 @dataclass(frozen=True, repr=False)
 class PowerPlan:
-    """The smallest difference that the present queries can show, and the queries that given differences
-    need."""
+    """The smallest difference that the present queries can show, and the queries that given differences need."""
 
     measure: str
     queries: int
@@ -143,13 +142,11 @@ def plan(
     test: str = TEST,
     names: tuple[str, str] = ("first", "second"),
 ) -> PowerPlan:
-    """Return the power plan for the differences between two systems.
+    """Return the power plan for the differences, float64[queries], between two systems, `names`.
 
-    differences: float64[queries]; if all are equal nothing can be planned.
     effects: true differences to find.
-    wanted: probability of finding them.
+    wanted: required probability of finding them.
     test: "permutation", "t" or "bootstrap-shift".
-
     Raises BadValue for fewer than two queries, numbers out of range, and a test of unknown power.
     """
     n = len(differences)
@@ -181,13 +178,12 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for
-    significance.
+    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for significance.
 
     test: a name in TESTS.
     units: number of queries or datasets.
-    family: the tests corrected together, which are assumed to have their smallest p-values too.
-    beside: smallest p-values in other tables that are corrected together with these.
+    family: the tests corrected together, all assumed to have their smallest p-values.
+    beside: smallest p-values of tests in other tables of the family.
     """
     draws = draws or Draws()
     kind = TESTS.get(test)
@@ -207,8 +203,7 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at
-    KURTOSIS_BOUNDS.
+    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
 
     Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
@@ -247,7 +242,6 @@ def power(
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
     pilot: number of queries from which the deviation was estimated, by default as many as are tested.
-
     Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
     power.
     """
@@ -271,9 +265,9 @@ def detectable(
     """Return the smallest true difference that a two-sided paired test finds with probability `wanted`;
     infinite if none.
 
-    deviation, alpha, test, family, kurtosis: see `power`.
-
-    Raises BadValue as `power`, and for a wanted power not between alpha and 1.
+    deviation, test, kurtosis: see `power`.
+    family: the tests corrected together.
+    Raises BadValue as `power`, and for `wanted` not between alpha and 1.
     """
     _checked(queries, deviation, alpha, test, wanted)
     shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
@@ -289,12 +283,11 @@ def queries_needed(
     kurtosis: float = 0.0,
     pilot: int | None = None,
 ) -> int | None:
-    """Return the number of queries, 2 to ten million, that find a true difference with probability `wanted`;
-    None if more.
+    """Return the number of queries, from 2, that find a true difference with probability `wanted`; None above
+    ten million.
 
     deviation, kurtosis, test: see `power`.
-    pilot: number of queries that the deviation was estimated from; by default as many as are needed.
-
+    pilot: number of queries from which the deviation was estimated; by default as many as are needed.
     Raises BadValue for a difference of 0 and other numbers out of range.
     """
     detection = _checked(2 if pilot is None else pilot, deviation, alpha, test, wanted)
@@ -329,7 +322,7 @@ def queries_needed(
 
 
 def equivalence(differences: Float64, margin: float) -> float:
-    """Return the p-value of the claim that the true mean difference lies within plus and minus `margin`.
+    """Return the p-value of the claim that the true mean difference is within -margin to +margin.
 
     Raises BadValue for a margin that is not positive or fewer than two differences.
     """
@@ -511,7 +504,11 @@ def _checked(
 
 
 def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
-    """Return a sentence on why so few units or draws can show no difference, and how many would."""
+    """Return a sentence on why so few queries (`units` of a noun `unit`) or draws can show no difference, and
+    how many would.
+
+    tests: number of tests corrected together.
+    """
     several = f", adjusted over {tests} comparisons" if tests > 1 else ""
     few, takes = "draws", f"{reach.draws:,} draws"
     if reach.fewest is not None:

@@ -25,7 +25,7 @@ CONVERGED = 1e-12
 
 @dataclass(frozen=True)
 class Preference:
-    """A person's choice between two systems or documents, for a query."""
+    """A person's preference between two systems or documents, for a query."""
 
     query: str
     first: str
@@ -43,25 +43,26 @@ class WinRate:
     comparisons: int
     queries: int
     wins: int
-    """Of the first."""
+    """Number of comparisons that the first won."""
     ties: int
     losses: int
     rate: float
     """Mean over queries of the share of wins; a tie counts as half a win."""
     low: float
-    """Lower bound, with `high`, of a 95% interval over queries; NaN for too few."""
+    """Lower bound, as `high` the upper, of a 95% interval over queries; NaN for too few."""
     high: float
 
 
 @dataclass(frozen=True)
 class Strength:
-    """The strength of a system or document by the Bradley-Terry model."""
+    """The strength of a system or document in the Bradley-Terry model."""
 
     name: str
     value: float
     """Logarithm of the strength, 0 on average; exp(difference) gives the odds of winning. NaN if undefined."""
     low: float
-    """Lower bound, with `high`, of a 95% interval robust to dependent judgments of a query; NaN for too few queries."""
+    """Lower bound, as `high` the upper, of a 95% interval robust to dependent judgments of a query; NaN for
+    too few queries."""
     high: float
 
 
@@ -73,7 +74,7 @@ class PreferenceOrder:
     queries: int
     rates: tuple[WinRate, ...]
     strengths: tuple[Strength, ...]
-    """The strongest first."""
+    """Largest first."""
     note: str
     """Why there are no strengths; "" if there are."""
 
@@ -89,8 +90,8 @@ def preference_order(given: Iterable[Preference]) -> PreferenceOrder:
 
 
 def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
-    """Return the win rate of each pair that was compared, of the first by name, sorted by names; a tie is half a
-    win."""
+    """Return the win rate of each compared pair, from the name that sorts first, sorted by names; a tie is
+    half a win."""
     names = sorted({name for one in preferences for name in (one.first, one.second)})
     rates = []
     for first, second in combinations(names, 2):
@@ -117,7 +118,7 @@ def win_rates(preferences: Sequence[Preference]) -> list[WinRate]:
 def bradley_terry(preferences: Sequence[Preference]) -> tuple[tuple[Strength, ...], str]:
     """Return (maximum-likelihood strengths, largest first; ""), or ((); the reason why there are none).
 
-    A tie is half a win of each. Intervals allow for dependent judgments of a query.
+    A tie is half a win for each. Intervals allow for dependent judgments of a query.
     """
     # Bradley and Terry 1952. They are finite where nobody, alone or with others, has won or lost all comparisons
     # with the rest (Ford 1957). Intervals: the sandwich of Huber 1967 with a sum for each query, Student's t.

@@ -28,7 +28,7 @@ EXCERPT_LETTERS = 200  # characters of a document
 
 @dataclass(frozen=True)
 class Shift:
-    """A relevant document whose rank changed. A rank is None if the document was not returned."""
+    """A relevant document whose rank changed between two runs; a rank is None if it was not returned."""
 
     document: str
     grade: float
@@ -50,7 +50,7 @@ class QueryDifference:
 
     @property
     def difference(self) -> float:
-        """Second score minus the first; positive if the second is larger."""
+        """Second value minus the first."""
         return self.second - self.first
 
 
@@ -76,11 +76,12 @@ class QueryDifferences:
     first_mean: float
     second_mean: float
     won: tuple[str, ...]
-    """Queries on which the second is better (higher, for a measure without a direction); `lost`, `tied` likewise."""
+    """Queries on which the second is better, or higher for a measure without a direction; `lost` and `tied`
+    accordingly."""
     lost: tuple[str, ...]
     tied: tuple[str, ...]
     up: tuple[QueryDifference, ...]
-    """Largest gains; `down`: largest losses."""
+    """Largest gains; `down` has the largest losses."""
     down: tuple[QueryDifference, ...]
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
     """Unanswered queries of the first and of the second run."""
@@ -90,7 +91,7 @@ class QueryDifferences:
     queries: tuple[QueryValues, ...] = ()
     """Every query with a value in both runs, in the order of the judgments."""
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Texts of queries, as far as a collection is known."""
+    """{query: text}, for queries of a known collection."""
 
     __repr__ = member_text
     _repr_html_ = member_html
@@ -101,8 +102,8 @@ def query_differences(
 ) -> QueryDifferences:
     """Return the comparison of two runs query by query.
 
-    top: number of largest gains, and of largest losses, that are listed.
-
+    names: of the two runs.
+    top: number of largest gains, and of largest losses, to list.
     Raises BadValue if no query has a value in both or a run answers none, UnknownName for a measure that was
     not computed.
     """
@@ -154,9 +155,10 @@ def with_documents(differences: QueryDifferences, qrels: Qrels, first: Run, seco
 
 
 def shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
-    """Return up to three relevant documents of a query that moved most from the first run to the second.
+    """Return up to three relevant documents of a query whose ranks changed most between two runs, largest
+    change first.
 
-    () for a query without judgments. A move counts more near the top.
+    A change counts more near the top. () for a query without judgments.
     """
     q = int(qrels.queries.codes([query])[0])
     if q < 0:
@@ -227,8 +229,7 @@ def _each(
 
 
 def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
-    """Return the rank of each document for a query, int64[documents]; 0 if it was not returned or the
-    query is not in the run."""
+    """Return the rank of each document for a query, int64[documents]; 0 if the run lacks the document or query."""
     q = int(run.queries.codes([query])[0])
     if q < 0:
         return np.zeros(len(documents), np.int64)

@@ -31,7 +31,7 @@ class Draws:
     seed: int = SEED
 
     def generator(self) -> np.random.Generator:
-        """Return a new generator with this seed, so that equal draws give equal numbers."""
+        """Return a new generator with this seed."""
         return np.random.default_rng(self.seed)
 
 
@@ -69,7 +69,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
 def resampled_sums(columns: Float64, resamples: int, generator: np.random.Generator) -> Iterator[Float64]:
     """Yield sums over queries drawn with replacement, in blocks float64[samples of the block, columns].
 
-    columns: float64[columns, queries]. A column's sums do not depend on other columns or the block size.
+    columns: float64[columns, queries], whose sums do not depend on each other.
     """
     by_query = summable(columns).T
     for counts in resampled_counts(columns.shape[1], resamples, generator, _cells(len(columns))):
@@ -83,12 +83,11 @@ def _all_sums(columns: Float64, resamples: int, generator: np.random.Generator) 
 def resampled_counts(
     queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
-    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[rows, queries].
+    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
+    Each block reuses the memory of the previous block, and the generator spawns, so that a second call
+    differs.
     cells: approximate block size; the samples do not depend on it.
-
-    Each block reuses the memory of the one before. The generator spawns, so a second call gives other
-    samples.
     """
     # Independent Poisson counts, given their sum, are a sample of that size drawn with replacement. With a mean
     # a little below 1, samples whose sum is at most the number of queries are accepted and filled up with
@@ -117,8 +116,8 @@ def resampled_counts(
 
 
 def summable(rows: Float64) -> Float64:
-    """Return each row rounded to multiples of a power of two, float64[rows, n], so that its sums are exact
-    in any order."""
+    """Return each row rounded to multiples of a power of two, float64[rows, n], so that sums are exact in any
+    order."""
     # A value moves by less than one part in 2^51 / Q of the largest: 2e-12 for 7,000 queries.
     most = np.abs(rows).max(axis=1, keepdims=True) * rows.shape[1]
     unit = np.ldexp(1.0, np.frexp(most)[1] - 52)
@@ -165,7 +164,7 @@ _NO_VARIANCE = 1e-24
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries and its interval; NaN bounds if there is none."""
+    """A mean over queries and its interval; NaN bounds if there is no interval."""
 
     mean: float
     low: float
@@ -196,7 +195,7 @@ def fewest(level: float = LEVEL) -> int:
 
 
 def has_percentile(p: int, count: int) -> bool:
-    """Return True if so many values have a p-th percentile: one of them at least is expected beyond it."""
+    """Return True if `count` values have a p-th percentile: at least one value is expected beyond it."""
     return count * (100 - p) >= 100
 
 
@@ -221,7 +220,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
 
 def interval_methods(scores: Scores) -> list[Literal["wilson", "student", "percentile bootstrap"]]:
-    """Return the methods by which `intervals` computes intervals of the measures, as far as they have one."""
+    """Return the method by which `intervals` computes the interval of each measure."""
     found: list[Literal["wilson", "student", "percentile bootstrap"]] = []
     for measure, row in zip(scores.measures, scores.values, strict=True):
         unit = np.array([_within_unit(measure, row)])
@@ -235,8 +234,7 @@ def _within_unit(measure: str, values: Float64) -> bool:
 
 
 def or_nan(ends: Sequence[float]) -> tuple[float, float]:
-    """Return (low, high) as given, each NaN replaced by the object `math.nan`, so that equal tuples
-    compare as equal."""
+    """Return (low, high) with each NaN replaced by the object `math.nan`, so that equal tuples compare as equal."""
     low, high = (math.nan if math.isnan(end) else end for end in ends)
     return low, high
 
@@ -248,7 +246,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
+    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
 
     generator, level, resamples, unit: see `mean_bounds`.
     """
@@ -262,14 +260,12 @@ def ratio_interval(
     less: tuple[Float64, Float64] | None = None,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of the difference of two
-    ratios.
+    """Return percentile bootstrap bounds of a ratio of two sums over queries, or of its difference from the
+    ratio `less`.
 
     parts: (numerator, denominator) by query, float64[queries] each.
-    less: a ratio to subtract.
-
-    Samples with a denominator of 0 are left out. NaN if none remains, or for fewer than `fewest` queries.
-    Raises BadValue for a level not between 0 and 1.
+    Samples with a denominator of 0 are left out; NaN if none remains, or for fewer than `fewest` queries.
+    Raises BadValue for a level outside 0..1.
     """
     _check_level(level)
     columns = np.stack([*parts, *(less or ())])
@@ -287,8 +283,8 @@ def ratio_interval(
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
-    """Return means of samples drawn with replacement from `values`, float64[resamples], or
-    float64[resamples, rows] for a matrix."""
+    """Return means of samples drawn with replacement from `values`, float64[resamples]; for a matrix
+    float64[resamples, rows]."""
     sums = _all_sums(np.atleast_2d(values), resamples, generator)
     means: Float64 = sums / values.shape[-1]
     return means if values.ndim > 1 else means[:, 0]
@@ -311,7 +307,7 @@ MEAN_INTERVALS = (
     f"interval of a mean: percentiles of {RESAMPLES:,} bootstrap means; Student's for fewer than {FEW_VALUES} values "
     "or nearly all at 0 or 1, Wilson's for shares"
 )
-"""The rule of `mean_bounds` in words, for who reports its intervals."""
+"""The rule of `mean_bounds` in words, for notes."""
 
 
 def mean_bounds(
@@ -322,14 +318,13 @@ def mean_bounds(
     unit: NDArray[np.bool_] | None = None,
     geometric: bool = False,
 ) -> Float64:
-    """Return bounds of a mean over parts, each part counting by the mean of its values, float64[rows, 2].
+    """Return bounds of the mean of the parts' means, for each row, float64[rows, 2].
 
     parts: float64[rows, queries] each, without NaN.
-    unit: bool[rows], True if a row's means lie within 0..1.
+    unit: bool[rows], True if a row's values are within 0..1.
     geometric: values are logarithms, and each part's mean is exponentiated.
-
-    NaN for fewer than `fewest` values, a part of a single value, or values that are all equal. Raises
-    BadValue for a level not between 0 and 1.
+    NaN for fewer than `fewest` values, a part of one value, or equal values. Raises BadValue for a level
+    outside 0..1.
     """
     _check_level(level)
     # As scipy.stats.bootstrap(method="percentile"). Coverage: docs/calibration.md.
@@ -380,8 +375,10 @@ def share_bounds(successes: float, count: int, level: float = LEVEL) -> tuple[fl
 
 
 def share_below(successes: int, count: int) -> float:
-    """Return the exact one-sided 95% upper bound of a share (Clopper-Pearson) after `successes` in `count`
-    trials; 1 for no trials."""
+    """Return the exact one-sided 95% upper bound of a share (Clopper-Pearson); 1 for no trials.
+
+    successes, count: of the trials observed.
+    """
     # Clopper and Pearson 1934: the largest share with which so few are seen as often as 1 - LEVEL.
     if successes >= count:
         return 1.0
@@ -395,8 +392,7 @@ def share_below(successes: int, count: int) -> float:
 def few_bounds(
     parts: Sequence[Float64], level: float = LEVEL, unit: bool = False, geometric: bool = False
 ) -> tuple[float, float]:
-    """Return Student's bounds of a mean over parts, each part counting by the mean of its values; NaN without
-    variance.
+    """Return Student's bounds of the mean of the parts' means; NaN without variance.
 
     parts: float64[queries] each.
     level, unit, geometric: see `mean_bounds`.
@@ -442,8 +438,7 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws.count,
-    systems].
+    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
     datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
     geometric: values are logarithms, and each part's mean is exponentiated.
@@ -472,7 +467,7 @@ _ROUNDING = 1e-11
 
 
 Bounds: TypeAlias = Callable[[Float64, Float64, Float64, float], Sequence[float]]
-"""Maps values of queries, resampled means, the standard error within each sample, and a level to two bounds."""
+"""Maps values of queries, means and standard errors of resamples, and a level to two bounds."""
 INTERVALS: Registry[Bounds] = Registry("interval")
 
 
@@ -480,9 +475,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     """Return lower and upper bounds of the mean of each row, float64[rows, 2]; NaN for a constant row.
 
     rows: float64[rows, queries] without NaN.
-    how: "t", "percentile", "bca" or "studentised".
-
-    Raises BadValue for a level not between 0 and 1 or fewer than two queries, UnknownName for another `how`.
+    how: "t", "percentile", "bca" or "studentised"; raises UnknownName for another.
+    Raises BadValue for a level outside 0..1 or fewer than two queries.
     """
     function = INTERVALS.get(how)
     draws = draws or Draws(RESAMPLES)
@@ -504,8 +498,10 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of resampled queries, float64[draws, rows] each; all rows share the
-    samples."""
+    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the samples.
+
+    rows: float64[rows, queries].
+    """
     count, n = rows.shape
     # Squares of deviations from the mean cancel less than squares of values.
     centre = rows.mean(axis=1)
@@ -517,7 +513,7 @@ def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
 
 @INTERVALS.register("percentile")
 def percentile(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) percentile of the resampled means at `level`."""
+    """Return the (lower, upper) percentile of the resampled means at `level`."""
     return percentiles(means, level).tolist()  # type: ignore[no-any-return]  # two floats
 
 
@@ -526,7 +522,7 @@ INTERVALS.add("two-level", percentile)  # across datasets `two_level_means` take
 
 @INTERVALS.register("bca")
 def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) percentile of the resampled means, corrected for bias and skewness (BCa)."""
+    """Return the (lower, upper) percentile of the resampled means, corrected for bias and skewness (BCa)."""
     # Efron 1987; equals scipy.stats.bootstrap(method="BCa") on the same samples.
     mean = float(values.mean())
     rounding = _ROUNDING * float(np.abs(values).max())  # means that are equal but for it count half
@@ -545,9 +541,9 @@ def bca(values: Float64, means: Float64, errors: Float64, level: float) -> Seque
 
 @INTERVALS.register("studentised")
 def studentised(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) bound of the bootstrap-t interval of the mean of `values`, float64[n].
+    """Return the (lower, upper) bound of the bootstrap-t interval of the mean of `values`, float64[n].
 
-    means, errors: float64[resamples], mean and standard error of each resample; samples of equal values are
+    means, errors: float64[resamples], mean and standard error of each resample; resamples of equal values are
         left out.
     """
     # Efron and Tibshirani 1993, section 12.5.
@@ -560,8 +556,7 @@ def studentised(values: Float64, means: Float64, errors: Float64, level: float) 
 
 @INTERVALS.register("t")
 def student(values: Float64, means: Float64, errors: Float64, level: float) -> Sequence[float]:
-    """Return (lower, upper) bound of the mean of two or more values by Student's t; `means` and `errors` are not
-    used."""
+    """Return Student's (lower, upper) bound of the mean of two or more values; `means` and `errors` are not used."""
     n = len(values)
     mean = float(values.mean())
     error = math.sqrt(float(np.sum((values - mean) ** 2)) / (n - 1) / n)
@@ -577,7 +572,7 @@ _DEVIATION_ROUNDING = 1e-12
 def simultaneous_bounds(
     parts: Sequence[Float64], weights: Sequence[float], level: float = LEVEL, draws: Draws | None = None
 ) -> Float64:
-    """Return bounds of each row's weighted sum of means that hold for all rows together, float64[rows, 2].
+    """Return bounds of each row's weighted sum of means, valid for all rows together, float64[rows, 2].
 
     parts: float64[rows, queries] for each collection, two or more queries.
     weights: of each collection.
@@ -610,10 +605,10 @@ def simultaneous_bounds(
 
 
 def two_level_bounds(parts: Sequence[Sequence[Float64]], level: float, draws: Draws) -> Float64:
-    """Return bounds of each system's mean over resampled datasets that hold for all systems together,
+    """Return bounds of each system's mean over resampled datasets, valid for all systems together,
     float64[systems, 2].
 
-    parts: of each dataset, float64[systems, queries].
+    parts: for each dataset the float64[systems, queries] values of its parts.
     """
     means = two_level_means(parts, draws)
     center = np.mean([np.mean([p.mean(axis=1) for p in dataset], axis=0) for dataset in parts], axis=0)

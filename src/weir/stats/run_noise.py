@@ -1,4 +1,4 @@
-"""The noise of systems that answer differently each time, and bounds and tests that allow for it."""
+"""The noise of systems that answer differently in each run, and bounds and tests that allow for it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class RunNoise:
     variance: float
     """Of the mean."""
     degrees: int
-    """Askings that it was estimated from, less one."""
+    """Number of runs that it was estimated from, less 1."""
     of: str = ""
     """The system, the collection and the number of queries that it was measured on."""
 
     def error(self, differences: Float64) -> tuple[float, float]:
-        """Return (standard error, degrees of freedom) of the mean difference of two noisy systems.
+        """Return (standard error, degrees of freedom) of the mean difference of two systems with this noise.
 
         differences: float64[n], n at least 2.
         """
@@ -38,14 +38,12 @@ class RunNoise:
         return math.sqrt(total), total**2 / parts
 
     def bound(self, differences: Float64, level: float) -> float:
-        """Return a one-sided lower bound of the mean difference of two noisy systems, at confidence
-        `level`."""
+        """Return the one-sided lower bound of the mean difference of two noisy systems, at confidence `level`."""
         error, degrees = self.error(differences)
         return exact_mean(differences) - (student_quantile(level, degrees) * error if error else 0.0)
 
     def tail(self, differences: Float64) -> float:
-        """Return the one-sided p-value of a mean difference above 0 between two noisy systems; 0 or 1
-        without variance."""
+        """Return the one-sided p-value that two noisy systems' mean difference is above 0; 0 or 1 without variance."""
         error, degrees = self.error(differences)
         mean = exact_mean(differences)
         return student_tail(mean / error, degrees) if error else float(mean <= 0)

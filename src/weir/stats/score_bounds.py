@@ -22,7 +22,7 @@ from weir.stats.power import detectable, excess_kurtosis
 
 MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
-"""Measures that never fall if a relevant document moves above a worse one."""
+"""Measures that never fall if a relevant document moves above a less relevant document."""
 MOST_RANKS = 100
 CELLS = 1 << 21
 """Cells of the tables of gains and ideals in memory at once, 8 bytes each."""
@@ -30,7 +30,7 @@ CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Unjudged:
-    """The unjudged documents among the first k of several runs, for judged queries."""
+    """The unjudged documents in the top k of several runs, for judged queries."""
 
     qrels: Qrels
     """The judgments; their documents include the runs'."""
@@ -40,11 +40,11 @@ class Unjudged:
     rank: Int64
     """int64[n]: best rank in any run."""
     grade: float
-    """Grade given to a relevant one: the highest judged or given by other labels."""
+    """Grade of an unjudged document that turns out relevant: the highest judged or given by other labels."""
 
     @staticmethod
     def of(runs: Sequence[Run], qrels: Qrels, k: int, highest: float = 0) -> Unjudged:
-        """Return the unjudged documents among the first k of these runs, for judged queries.
+        """Return the unjudged documents in the top k of these runs, for judged queries.
 
         highest: the highest grade that an unjudged document may get, if larger than the largest in `qrels`.
         """
@@ -67,7 +67,7 @@ class Unjudged:
         return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
 
     def ranks_in(self, run: Run, k: int) -> Int64:
-        """Return each unjudged document's rank in a run's first k, int64[n]; k + 1 if it is not there."""
+        """Return each unjudged document's rank in a run's top k, int64[n]; k + 1 if it is absent."""
         top, docs = run.top(k), len(self.qrels.docs)
         query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
         pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
@@ -80,7 +80,7 @@ class Unjudged:
         return ranks
 
     def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
-        """Return the judgments with the selected unjudged documents (`relevant`, bool[n]) judged relevant."""
+        """Return the judgments with the unjudged documents selected by `relevant`, bool[n], judged relevant."""
         qrels = self.qrels
         return Qrels.from_columns(
             qrels.queries,
@@ -98,19 +98,17 @@ class ScoreBounds:
     low: Float64
     """Minimum over all possible judgments of the unjudged documents, grades 0 to the highest; `high` is the maximum."""
     score: Float64
-    """Reported score: all unjudged documents are not relevant."""
+    """Reported score: all unjudged documents count as not relevant."""
     high: Float64
 
 
 def score_bounds(
     runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, highest: float = 0
 ) -> dict[str, ScoreBounds]:
-    """Return the exact bounds of each run's scores over all possible judgments of unjudged documents in any
-    top k.
+    """Return {run: exact bounds of its scores} over all possible judgments of the unjudged documents in any top k.
 
     highest: see `Unjudged.of`.
-
-    Raises BadValue for a measure of unknown bounds or without a cut-off of at most MOST_RANKS.
+    Raises BadValue for a measure of unknown bounds, or without a cutoff of at most MOST_RANKS.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k, highest)
@@ -162,10 +160,10 @@ def _bounds_by_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreB
 
 
 def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
-    """Return nDCG's numerator over judged documents, float64[queries], and the discount of each unjudged
-    document, float64[n].
+    """Return (nDCG's numerator over judged documents, float64[queries]; discount of each unjudged document,
+    float64[n]).
 
-    The discount is 0 below the cut-off.
+    The discount is 0 beyond the cutoff.
     """
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
@@ -189,7 +187,7 @@ def most_above(
 ) -> Float64:
     """Return the largest difference of two runs' nDCG over all possible judgments, float64[queries].
 
-    over, under: results of `discounted`. Zeros for `under` give the largest score of one run.
+    over, under: results of `discounted`; zeros for `under` give the largest score of one run.
     """
     # With n[g] unjudged documents gaining g or more, the numerator is largest if those of the largest weights
     # gain most. Numerator and ideal are then sums over the levels g, so that the largest `numerator - value *
@@ -254,8 +252,8 @@ def turning_pairs(
     """Return {(better, worse by score): detected} for the pairs of runs whose order the unjudged documents
     can reverse.
 
-    detected: True if the default test would find their difference with a power of 80%. The measure is an
-        nDCG; raises BadValue for a measure of unknown bounds.
+    detected: True if the default test would find their difference with a power of 80%.
+    measure: an nDCG; raises BadValue for a measure of unknown bounds.
     """
     k = _cutoff(measure)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)

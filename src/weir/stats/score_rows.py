@@ -66,7 +66,10 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems by name: shared notes once, others with the system's name."""
+    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's name.
+
+    scores: {system: its scores}.
+    """
     several, first = len(scores) > 1, next(iter(scores.values()), None)
     shared = [] if first is None else list(first.remarks)
     conventions, rates = list[Note](), dict[str, float]()
@@ -91,13 +94,17 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     ]
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
+    between = _notes_between(scores) if several else ()
+    return list(dict.fromkeys([*notes, *between, *judged, *shared, *conventions]))
+
+
+def _notes_between(scores: Mapping[str, Scores]) -> list[Note]:
     made = {
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
     apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
-    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
-    return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
+    return [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
 
 
 def _few(names: Sequence[str]) -> str:
@@ -214,8 +221,7 @@ def _judged_notes(
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
-    """Return notes on fractional grades, grades that look like scores, and the origin of judgments; []
-    without any."""
+    """Return notes on fractional grades, grades that look like scores, and the origin of judgments; [] if none."""
     notes = []
     between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
     for measure in measures if between else ():
@@ -238,7 +244,7 @@ def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list
 
 
 def exchange_notes(qrels: Qrels) -> list[Note]:
-    """Return a note if the judgments look like a run's scores, else []."""
+    """Return [a note] if the judgments look like a run's scores, else []."""
     differ = grades_that_differ(qrels)
     return [Note(f"{differ}, as scores do; judgments come first, then runs")] * bool(differ)
 
@@ -250,10 +256,10 @@ def scored(
     conventions: Conventions,
     gate: GatedLabels | None = None,
 ) -> Scores:
-    """Return the scores of a ranking, with notes on judgments, cut-offs and ties.
+    """Return the scores of a ranking, with notes on judgments, cutoffs and ties.
 
     join: returns the ranking joined with judgments, by conventions.
-    gate: calibrates a model's labels among the judgments; without it such scores are marked uncalibrated.
+    gate: calibrates a model's labels among the judgments; without it they are marked as uncalibrated.
     """
     judged = join(judgments, conventions)
     scores = scores_of(judged, measures, conventions)
@@ -265,7 +271,7 @@ def scored(
 
 
 def uncalibrated(qrels: Qrels) -> LabelUse | None:
-    """Return a warning if some judgments have a model as their origin, else None."""
+    """Return the `LabelUse` of judgments of which some have a model as their origin, with a warning; else None."""
     if qrels.origin is None:
         return None
     rows = qrels.origin.of_models()
@@ -286,20 +292,25 @@ NOTHING_JUDGED = Note(
 
 
 def without_relevant(queries: int, judged: int) -> str:
-    """Return a sentence on judged queries that score 0 for want of a relevant document."""
+    """Return a sentence that `queries` of `judged` queries have no relevant document and score 0."""
     return f"{queries:,} of {judged:,} judged queries have no relevant document and score 0"
 
 
 def own_counts(judged: Judged) -> tuple[int, int]:
-    """Return the number of rankings that begin with their query's own document, and of those with it among the
-    first `OWN_DEPTH`; the latter is 0 where such documents are relevant, so that they may be meant."""
+    """Return (rankings that begin with their query's own document, rankings with it in the top OWN_DEPTH).
+
+    The second is 0 if such documents are judged relevant, as then they may be meant.
+    """
     qrels, near = judged.judgments, judged.own_near
     meant = near and not (isinstance(qrels, Qrels) and not qrels.own_relevant)
     return judged.own_first, 0 if meant else near
 
 
 def own_documents_said(first: int, near: int, rankings: int) -> str:
-    """Return a sentence on the own documents of queries in rankings, "" if hardly any; see `own_counts`."""
+    """Return a sentence on the own documents of queries in rankings; "" if hardly any.
+
+    first, near: from `own_counts`.
+    """
     if first > 1 and first >= SELF_MATCHES * rankings:
         return f"{first:,} of {rankings:,} rankings begin with the query itself"
     if not near:
@@ -314,8 +325,8 @@ def noted(
     qrels: Qrels | IntentQrels | None,
     measures: tuple[Measure, ...],
 ) -> Scores:
-    """Return the scores with notes on grades, measure names, unjudged rankings, unreached cut-offs and ties
-    of 32-bit scores.
+    """Return the scores with notes on grades, measure names, unjudged rankings, cutoffs not reached and ties
+    as floats.
 
     qrels: None if all grades are whole and of unknown origin.
     """
@@ -369,8 +380,7 @@ def noted(
 
 
 def reaches(measure: Measure, k: int) -> bool:
-    """Return True if the order of documents tied at rank k can change the measure: it has no cut-off, or
-    one of at least k."""
+    """Return True if documents tied at rank k can change the measure: its cutoff is None or at least k."""
     return measure.cutoff is None or measure.cutoff >= k
 
 
@@ -379,7 +389,7 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 
     queries: number of these rankings.
     known: documents beyond the cut are known to have the same score.
-    searched: they are scored too.
+    searched: those documents were searched too.
     """
     where = f"the last document, at rank {k:,}, is tied in {counted(queries, 'query', 'queries')}"
     if searched:
@@ -391,7 +401,7 @@ def tied_cut_note(k: int, queries: int, known: bool, searched: bool = False) -> 
 def cut_depth(retrieved: Int32) -> int | None:
     """Return the length at which rankings look cut, as nearly all have it; None if they do not.
 
-    retrieved: int32[queries], documents of each ranking.
+    retrieved: int32[queries], number of documents of each ranking.
     """
     lengths = retrieved[retrieved > 0]
     if len(lengths) < CUT_QUERIES or (lengths == lengths.max()).mean() < CUT_SHARE:
@@ -400,10 +410,9 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return a note on measures whose cut-off exceeds `depth`, the length of the longest ranking; []
-    without any.
+    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if none.
 
-    once: words on documents that were removed from them.
+    once: words on documents that were removed from the rankings.
     """
     beyond = sorted(name for name in measures if (parse_measure(name).cutoff or 0) > depth)
     looks = one_or_more(len(beyond), "looks", "look")
@@ -416,8 +425,7 @@ def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[N
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking, if another system's are much
-    longer.
+    """Return notes on measures that read deeper than the shortest ranking, if another system's are much longer.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -434,7 +442,7 @@ def depth_notes(
 
 
 def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the `depth_notes` of scores, on these measures, by default on all."""
+    """Return the `depth_notes` of scores for these measures, by default all."""
     depths = {name: one.origin.depth for name, one in scores.items() if one.origin.depth}
     whole = {name for name, one in scores.items() if one.origin.whole}
     names = tuple(measures) or dict.fromkeys(m for one in scores.values() for m in one.measures)
@@ -444,8 +452,10 @@ def deeper_notes(scores: Mapping[str, Scores], measures: Iterable[str] = ()) -> 
 
 
 def ranked_notes(joins: Mapping[str, Judged], measures: Sequence[Measure]) -> list[Note]:
-    """Return notes on rankings, joined with judgments by name, that leave queries unanswered or differ
-    much in depth."""
+    """Return notes on rankings that leave queries unanswered or differ much in depth.
+
+    joins: {system: its ranking joined with judgments}.
+    """
     scores = {name: scores_of(joined, tuple(measures)) for name, joined in joins.items()}
     missing = {name: int(np.count_nonzero(~one.answered)) for name, one in scores.items()}
     unanswered = [
@@ -487,7 +497,7 @@ LEFT_OUT = "missing=answered-only"
 
 
 def unanswered_outcome(conventions: Iterable[str]) -> str:
-    """Return "score 0", or "leave the mean" if all these conventions leave unanswered queries out of it."""
+    """Return "score 0", or "leave the mean" if all these conventions leave unanswered queries out."""
     return "leave the mean" if all(LEFT_OUT in one for one in conventions) else "score 0"
 
 
@@ -519,8 +529,7 @@ def _own_notes(scores: Scores) -> list[Note]:
 
 
 def never_note(measure: str, failed: int, queries: int) -> Note:
-    """Return a note on the number of queries with a failure, such as a leak, with an upper bound of their
-    share."""
+    """Return a note on the number of queries with a failure, such as a leak, with an upper bound of their share."""
     share = "" if not failed else f", {percent(failed / queries)}"
     return Note(
         f"{measure}: {failed:,} of {counted(queries, 'query', 'queries')}{share}: below "
@@ -560,8 +569,7 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return at most one note: for each measure the mean that the order of ties could change most, from
-    TIES_MATTER on.
+    """Return [a note] on the mean of each measure that the order of ties could change most; [] below TIES_MATTER.
 
     named: name that mean's system and dataset, and count the other rows.
     """
@@ -605,12 +613,10 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95%
-    interval.
+    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95% interval.
 
-    members: one row for each member, of one system and measure.
+    members: a row for each member, of one system and measure.
     values: of each member's queries, which the interval resamples within members.
-
     Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
@@ -628,8 +634,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95%
-    interval.
+    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95% interval.
 
     The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
     groups.
@@ -654,16 +659,15 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
 
 JUDGED = "Judged@10"
 BEST = "* the best of its dataset"
-"""Explains the star after a mean, which is no verdict."""
+"""Explains the star beside a mean, which is no verdict."""
 
 
 def long_table(rows: Sequence[Row], explain: bool = False) -> Table:
     """Return a table with a row for each dataset, system and group, and a column for each measure.
 
     Cells are means with their 95% interval and, with ties=bounds, the means of the worst and best order; *
-    marks the best of several systems. Further columns: means by people's labels and the judged share, where
-    known, and the queries answered.
-
+    marks the best. Further columns: means by people's labels and judged share, if known, and queries
+    answered.
     explain: say how the intervals were made.
     """
     by_line: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -743,8 +747,8 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def shows_judged(rows: Sequence[Row]) -> bool:
-    """Return True if a table should add Judged@10: it is known for every group of queries, and not a
-    measure of the rows."""
+    """Return True if a table should add Judged@10: it is known for every group of queries, and not a measure
+    of the rows."""
     rated = False
     for row in rows:
         if row.measure == JUDGED or (row.group and row.answered and row.judged_at_10 is None):

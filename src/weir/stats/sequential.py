@@ -1,7 +1,8 @@
-"""Bounds of a mean and e-values that stay valid however often one looks at growing data.
+"""Bounds of a mean and e-values that stay valid however often one looks at growing data in random order
+(`by_lot`).
 
-An e-value measures evidence against a claim: while the claim is true, it ever reaches 20 with a probability
-of at most 5% (Ville 1939). The differences must be in random order, which `by_lot` gives to queries.
+An e-value measures evidence: if the claim is true, it ever reaches 20 with a probability of at most 5% (Ville
+1939).
 """
 
 from __future__ import annotations
@@ -32,13 +33,10 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return after each difference the e-value against the claim that the mean is at most `bound`,
-    float64[..., n].
+    """Return, after each difference, the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
-    differences: float64[..., n] within -1..1, of several samples at once.
-    bound: above -1, at most 1.
-
-    Raises BadValue for another bound, no differences, and differences outside -1..1.
+    differences: float64[..., n] within -1..1; leading axes are separate samples.
+    Raises BadValue for a bound not above -1 and at most 1, no differences, and differences outside -1..1.
     """
     if not -1 < bound <= 1:
         raise BadValue(f"the bound is {bound}; expected a number above -1, up to 1")
@@ -47,12 +45,11 @@ def e_values(differences: Float64, bound: float = 0.0) -> Float64:
 
 
 def lower_bounds(differences: Float64, level: float = LEVEL) -> Float64:
-    """Return after each difference a lower bound of the mean, float64[n]; all hold together with probability
-    `level`.
+    """Return, after each difference, a lower bound of the mean, float64[n]; all hold together with
+    probability `level`.
 
     differences: float64[n] within -1..1, in random order.
-
-    Raises BadValue for no differences, for values outside -1..1, and for a level not between 0 and 1.
+    Raises BadValue for no differences, values outside -1..1, and a level outside 0..1.
     """
     values = _checked(differences)
     if not 0 < level < 1:
@@ -87,15 +84,13 @@ def _raised(values: Float64, low: float, enough: float) -> float:
 
 
 def first_at(values: Float64, least: float) -> int | None:
-    """Return the 1-based position of the first value of at least `least`, up to rounding; None without
-    one."""
+    """Return the position, from 1, of the first value of at least `least`, up to rounding; None if none."""
     reached = np.flatnonzero(values >= least * (1 - _ROUNDING))
     return int(reached[0]) + 1 if len(reached) else None
 
 
 def by_lot(queries: Iterable[str], seed: int = 0) -> list[str]:
-    """Return the distinct queries in a pseudo-random order that depends only on their identifiers and the
-    seed."""
+    """Return the distinct queries in a pseudo-random order that depends only on their identifiers and the seed."""
 
     def lot(query: str) -> bytes:
         return hashlib.blake2b(f"{seed}\x1f{query}".encode("utf-8", "replace"), digest_size=16).digest()

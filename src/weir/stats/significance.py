@@ -20,16 +20,15 @@ from weir.stats.resampling import BLOCK_CELLS, Draws
 _NEAR_ZERO = 1e-9
 
 Correction: TypeAlias = Callable[[Float64], Float64]
-"""Maps ascending p-values to adjusted ones in the same order, before they are made monotone and cut at 1."""
+"""Maps ascending p-values to adjusted p-values in the same order, before they are cut at 1."""
 
 CORRECTIONS: Registry[Correction] = Registry("correction")
 
 
 def adjusted(p: Float64, correct: str = "holm") -> Float64:
-    """Return the adjusted p-values in the order given, float64[tests]; NaN stays NaN and does not count as a test.
+    """Return the adjusted p-values in the order given, float64[tests]; NaN stays NaN and counts as no test.
 
     correct: a name in CORRECTIONS.
-
     Raises BadValue for p-values outside 0..1, UnknownName for another correction.
     """
     correction = CORRECTIONS.get(correct)
@@ -47,10 +46,9 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant, if `others` of `tests` p-values are 0 and the
-    rest 1.
+    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1.
 
-    correct: name of the correction, such as "holm".
+    correct: a name in CORRECTIONS.
     """
     p = np.concatenate([np.zeros(others), [_NEAR_ZERO], np.ones(tests - others - 1)])
     return alpha * _NEAR_ZERO / float(adjusted(p, correct)[others])
@@ -79,8 +77,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery
-    rate."""
+    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -115,7 +112,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class Significance:
-    """A significance test of several pairs of systems, by name."""
+    """A registered significance test of pairs of systems."""
 
     name: str
     function: Function
@@ -124,7 +121,7 @@ class Significance:
     familywise: bool
     """True if the p-values hold for all pairs together and need no correction."""
     smallest: Callable[[int, int, Draws], float] = _no_bound
-    """Lower bound of the p-values for (queries or datasets, systems, draws)."""
+    """Lower bound of the p-values, from (queries or datasets, systems, draws)."""
     detection: Detection | None = None
     """None if no minimum detectable effect is known for the test."""
 
@@ -165,8 +162,7 @@ def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draw
 
     test: a name in TESTS.
     values: float64[systems, queries] without NaN.
-    pairs: default: all pairs.
-
+    pairs: int64[pairs, 2], systems to compare; by default all pairs.
     Raises BadValue for fewer than two systems or queries, values that are not finite and fewer than one draw,
     UnknownName for another test.
     """
@@ -185,7 +181,7 @@ def p_values(test: str, values: Float64, pairs: Pairs | None = None, draws: Draw
 
 
 def all_pairs(systems: int) -> Pairs:
-    """Return all pairs (i, j) with i < j, int64[pairs, 2]."""
+    """Return all pairs (i, j) of system numbers with i < j, int64[pairs, 2]."""
     return np.stack(np.triu_indices(systems, 1), axis=1).astype(np.int64)
 
 
@@ -202,8 +198,7 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
-    Returns p-values, float64[pairs]; 1 if all differences are zero. Like the permutation test it keeps its
+    Returns p-values, float64[pairs]; 1 if all differences are zero. Like the permutation test it holds its
     nominal level best on retrieval data.
     """
     # Student 1908; Urbano, Lima and Hanjalic 2019.
@@ -216,9 +211,8 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
-    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much, more
-    so with more queries.
+    Returns p-values, float64[pairs]. It tests the median, so with skewed differences it finds too much, and
+    more with more queries.
     """
     # Wilcoxon 1945; as R's wilcox.test(paired=TRUE).
     return _each(values, pairs, wilcoxon_p)
@@ -238,37 +232,35 @@ def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def p_of_draws(larger: Int64, draws: int) -> Float64:
-    """Return (larger + 1) / (draws + 1): p-values from random draws, float64[pairs].
+    """Return p-values from random draws, (larger + 1) / (draws + 1), float64[pairs].
 
-    larger: int64[pairs], number of draws with a difference at least as large as the observed one.
+    larger: int64[pairs], number of draws with a difference at least as large as observed.
     """
     # Phipson and Smyth 2010.
     return (larger + 1) / (draws + 1)
 
 
 def exact_mean(values: Float64) -> float:
-    """Return the mean from a sum rounded once, so that the order of values does not matter; `values` must
-    not be empty."""
+    """Return the mean from a sum rounded once, so that order does not matter; `values` must not be empty."""
     return math.fsum(values.tolist()) / len(values)
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the exact mean of the values that are not NaN; NaN without any."""
+    """Return the exact mean of the values that are not NaN; NaN if none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
 
 def deviation_of(differences: Float64) -> float:
-    """Return the sample standard deviation of two or more differences; 0 if they are equal but for
-    rounding."""
+    """Return the sample standard deviation of two or more differences; 0 if they are equal up to rounding."""
     mean = exact_mean(differences)
     deviation = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (len(differences) - 1))
     return 0.0 if deviation <= ROUNDING * abs(mean) else deviation
 
 
 def t_statistic(differences: Float64) -> float:
-    """Return the mean difference divided by its standard error; 0 if all are zero, infinite if all are
-    equal and not zero."""
+    """Return the mean difference divided by its standard error; 0 if all are zero, infinite if all are equal
+    and not zero."""
     deviation, mean = deviation_of(differences), exact_mean(differences)
     if deviation == 0:
         return math.copysign(math.inf, mean) if mean else 0.0
@@ -278,7 +270,7 @@ def t_statistic(differences: Float64) -> float:
 def t_tail(differences: Float64) -> float:
     """Return the p-value of the one-sided paired t-test for a mean difference above 0.
 
-    If all n differences are equal and above 0, it is 0.5 to the power n.
+    0.5 to the power n if all n differences are equal and above 0.
     """
     t = t_statistic(differences)
     # Equal differences have no known deviation: the probability that all signs are alike.
@@ -286,8 +278,7 @@ def t_tail(differences: Float64) -> float:
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test of differences, zeros left out; 1 without
-    any.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are none.
 
     Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and
     continuity.
@@ -315,9 +306,9 @@ def wilcoxon_p(differences: Float64) -> float:
 
 
 def sign_p(differences: Float64, tie: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign test of differences; 1 without any.
+    """Return the two-sided p-value of the sign test of differences; 1 if none counts.
 
-    tie: differences within plus and minus this are left out.
+    tie: differences within plus and minus this do not count.
     """
     won, lost = int(np.sum(differences > tie)), int(np.sum(differences < -tie))
     return min(1.0, 2 * binomial_tail(max(won, lost), won + lost))
@@ -344,10 +335,8 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
     values: float64[systems, queries].
     pairs: int64[pairs, 2], systems to compare.
-
-    Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal: one system
-    far from the rest widens the range for every pair, and then another test with Holm's correction finds
-    more.
+    Returns p-values, float64[pairs], that hold for all pairs together if all systems are equal. A system far
+    from the rest widens the range for every pair; then another test with Holm's correction finds more.
     """
     # Carterette 2012.
     means = values.mean(axis=1)
@@ -360,8 +349,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield, in blocks float64[n], the range (largest minus smallest) of system means in each random
-    permutation.
+    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks float64[n].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

@@ -37,8 +37,7 @@ CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 @dataclass(frozen=True)
 class Abstention:
-    """The means of a measure over answered queries as more and more of the least confident ones are left
-    out."""
+    """The means of a measure over answered queries as ever more of the least confident queries are left out."""
 
     measure: str
     confidence: str
@@ -52,7 +51,7 @@ class Abstention:
     """Area between curve and overall mean, divided by the oracle's; negative if confidence misleads, or NaN."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values, with None for NaN."""
+        """Return {field: value} with None for a NaN field."""
         return {k: None if v != v else v for k, v in asdict(self).items()}  # noqa: PLR0124 - NaN alone differs from itself
 
 
@@ -60,9 +59,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     """Return the abstention curve of each measure with its normalised area (nAUC), as MTEB computes them.
 
     confidence: "max" (best score), "std" (deviation of the scores) or "diff1" (best minus second score).
-    ties: how queries of equal confidence count: by their "mean", or in the "order" of the scores (MTEB before
-        its issue 5613).
-
+    ties: queries of equal confidence count by their "mean", or in the "order" of the scores (older MTEB).
     Unanswered queries count as least confident. Raises UnknownName for another confidence, BadValue for
     another rule of ties and for a run that answers no scored query.
     """
@@ -99,9 +96,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
 def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
     """Return the run's confidence for each query, float64[queries]; -inf for a query without documents.
 
-    how: "max", the best score; "std", the standard deviation of the scores; or "diff1", the best minus the second.
-
-    Raises UnknownName for another.
+    how: "max", "std" or "diff1", as in `abstention`; raises UnknownName for another.
     """
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
@@ -114,8 +109,11 @@ def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
 
 
 def nauc(own: Float64, oracle: Float64) -> float:
-    """Return the area of an abstention curve above the mean over all queries, divided by the oracle's; NaN
-    if all values are equal."""
+    """Return the area of an abstention curve above the overall mean, divided by the oracle's; NaN if all
+    values are equal.
+
+    own, oracle: float64[rates], from `curve`.
+    """
     width = np.diff(ABSTENTION_RATES)
     own_area, most = (float(np.sum(width * (means[1:] + means[:-1]) / 2)) for means in (own, oracle))
     flat = float(oracle[0]) * (ABSTENTION_RATES[-1] - ABSTENTION_RATES[0])
@@ -126,11 +124,10 @@ def nauc(own: Float64, oracle: Float64) -> float:
 
 
 def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
-    """Return the mean over the remaining queries at each of ABSTENTION_RATES, float64[rates], the least
-    confident left out first.
+    """Return the mean over the remaining queries at each of ABSTENTION_RATES, the least confident left out
+    first, float64[rates].
 
     sure: confidence of each query.
-
     Raises BadValue for no queries, a wrong number of confidences or another rule of ties.
     """
     n = len(values)
@@ -152,15 +149,14 @@ def curve(sure: Float64, values: Float64, ties: Ties = "mean") -> Float64:
 def best(score: Float64, ptr: Int64) -> Float64:
     """Return the best score of each query, float64[queries]; 0 for an empty ranking.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
+    ptr: int64[queries + 1], offsets of the queries' descending scores.
     """
     return _at(score, ptr, 0)
 
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty
-    ranking.
+    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores.
     """
@@ -172,7 +168,7 @@ def spread(score: Float64, ptr: Int64) -> Float64:
 def lead(score: Float64, ptr: Int64) -> Float64:
     """Return the best minus the second score of each query, float64[queries]; 0 for fewer than two documents.
 
-    ptr: int64[queries + 1], offsets of the queries' scores, which descend.
+    ptr: int64[queries + 1], offsets of the queries' descending scores.
     """
     return np.where(np.diff(ptr) > 1, _at(score, ptr, 0) - _at(score, ptr, 1), 0.0)
 
@@ -187,7 +183,7 @@ def _at(score: Float64, ptr: Int64, place: int) -> Float64:
 # A threshold: below it a query is not answered.
 
 THRESHOLD_RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0)
-"""Shares of false answers whose cut-offs are shown."""
+"""Shares of false answers whose thresholds are shown."""
 
 
 @named_arguments
@@ -218,7 +214,7 @@ class CutOff:
     answered: float
     """Share of answerable queries that are answered."""
     kept: float
-    """Mean of the measure over answerable queries, 0 if unanswered."""
+    """Mean of the measure over answerable queries, 0 for unanswered queries."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,7 @@ class Threshold:
     measure: str
     rules: ThresholdRules
     answerable: int
-    """Queries of the reported half; `unanswerable` likewise."""
+    """Queries with an answer in the reported half; `unanswerable` without an answer."""
     unanswerable: int
     chosen_on: tuple[int, int]
     """Answerable and unanswerable queries of the half on which it was chosen."""
@@ -237,7 +233,7 @@ class Threshold:
     reported: CutOff
     """Outcome of the same score on the other half."""
     false_interval: tuple[float, float]
-    """Wilson's 95% interval; `answered_interval` likewise."""
+    """Wilson's 95% interval of the share; so is `answered_interval`."""
     answered_interval: tuple[float, float]
     kept_interval: tuple[float, float]
     """Bootstrap 95% interval."""
@@ -277,13 +273,12 @@ def threshold(
     unanswerable: Iterable[str] = (),
 ) -> Threshold:
     """Return the lowest confidence at which a system should answer, chosen on half of the queries, tested on
-    the other.
+    the others.
 
-    measure: reported for the answerable queries.
+    measure: reported for the answerable queries, which have a grade above 0.
     unanswerable: queries to count as unanswerable although nothing is judged for them.
-
-    A query is unanswerable if none of its grades is above 0. Raises BadValue for fewer than four queries of
-    either kind, an undefined measure and one whose worst value is not 0, UnknownName for another confidence.
+    Raises BadValue for fewer than four queries of either kind, an undefined measure and a measure whose worst
+    value is not 0, UnknownName for another confidence.
     """
     rules = rules or ThresholdRules()
     if measure.geometric or direction(str(measure)) <= 0:

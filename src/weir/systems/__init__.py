@@ -1,6 +1,7 @@
-"""Systems, which make a run from a corpus and queries; `__init__.pyi` lists the names, each imported on use.
+"""Systems, which make a run from a corpus and queries; `__init__.pyi` lists the names, each imported on first
+use.
 
-Every system and re-ranker of an expression, such as dense in `dense("minilm")`, is an attribute too.
+Every system and re-ranker, such as dense in `dense("minilm")`, is an attribute too.
 """
 
 import importlib.util

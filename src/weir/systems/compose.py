@@ -82,7 +82,8 @@ class SearchObject(Protocol):
     """An object with a `search` method, used like a search function."""
 
     def search(self, queries: dict[str, str], k: int) -> object:
-        """Return rankings for {query id: text}, in any form of a SearchFunction's."""
+        """Return at most k results for each query of {id: text}, as {query id: {document id: score}} or
+        {query id: [document ids, best first]}."""
 
 
 @runtime_checkable
@@ -90,7 +91,7 @@ class IndexObject(Protocol):
     """An object that must `index` documents before it can search."""
 
     def index(self, documents: dict[str, str]) -> object:
-        """Index {document id: title and text}; returns the searching object, or None for itself."""
+        """Index {document id: title and text}; return the object that searches, or None if it is this one."""
 
 
 @runtime_checkable
@@ -103,14 +104,14 @@ class BeirSearch(Protocol):
 
 @runtime_checkable
 class BeirRetrieval(Protocol):
-    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval; the object decides the depth."""
+    """An object with retrieve(corpus, queries), as BEIR's EvaluateRetrieval; it decides the depth itself."""
 
     def retrieve(self, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401  as in BeirSearch
         """Return rankings {query id: {document id: score}}."""
 
 
 BEIR_SIMILARITY = "cos_sim"
-"""Passed to a search of BEIR's form that requires a score_function: the default of BEIR's EvaluateRetrieval."""
+"""Default similarity of BEIR's EvaluateRetrieval, passed to a search that requires a score_function."""
 
 
 def _beir_search(given: object) -> Callable[..., object] | None:
@@ -164,8 +165,8 @@ class FunctionSystem:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
-        """Return the searcher: a copy of the object (`own_copy`), after its `index` if it has one. Raises
-        BadRanking if it cannot search."""
+        """Copy the object (`own_copy`), let it index the corpus if it has `index`, and return its searcher.
+        Raises BadRanking if `index` returns an object that cannot search."""
         searcher: object = own_copy(self.answer)
         if beir := _beir_search(searcher):
             return FunctionSearcher(str(self), corpus, partial(beir, dict(corpus.items())))
@@ -184,7 +185,7 @@ class FunctionSystem:
 
 @dataclass(frozen=True, eq=False)
 class FunctionSearcher:
-    """A search function, with the documents that it may return."""
+    """Searches by a function, whose answers may name only documents of the corpus."""
 
     name: str
     corpus: Corpus
@@ -208,7 +209,7 @@ class FunctionSearcher:
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """A re-ranker that scores by a ScoreFunction or a PairPredictor's `predict`."""
+    """A re-ranker that scores by a ScoreFunction or by `predict` of a PairPredictor."""
 
     score: ScoreFunction | PairPredictor
     identity: Identity
@@ -239,7 +240,7 @@ class FunctionReranker:
 
 @dataclass(frozen=True, eq=False)
 class FunctionScorer:
-    """A score function with a corpus, called once for each query."""
+    """Scores by a function, called once for each query with all its candidates."""
 
     function: ScoreFunction
     corpus: Corpus
@@ -269,10 +270,10 @@ class FunctionScorer:
 class Pipeline:
     """A system whose results a re-ranker re-orders.
 
-    The first `reranker.depth` documents of each ranking are scored, by default DEPTH of them, or all
-    candidates of a CandidateSource (pool, stored run, fusion) or of the collection. The others follow in
-    their order, with scores that fall in steps of 1 (or 2**-20 of the lowest new score, if larger). The
-    query's own document does not count. Raises BadValue for a part of another type.
+    The first `reranker.depth` documents of each ranking are scored: by default 100, or all if the first
+    system returns candidates (pool, stored run, fusion) or the query lists some. The others follow in their
+    old order, with scores that fall by at least 1. A document with the query's own identifier does not count.
+    Raises BadValue for a part of another type.
     """
 
     first: Retriever
@@ -331,19 +332,19 @@ class Pipeline:
 
 
 def system_text(system: object) -> str:
-    """Return a system as text that parses back to it, for `__repr__`."""
+    """Return str(system), which parses back to an equal system."""
     return str(system)
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:
-    """Return the pipeline first >> reranker, made from a re-ranker, function or object; raises BadValue
-    for one that cannot re-rank."""
+    """Return the pipeline first >> reranker; functions and objects become re-rankers. Raises BadValue for
+    anything else."""
     return Pipeline(first, as_reranker(reranker))
 
 
 def behind(reranker: Reranker, first: object) -> Pipeline:
-    """Return the pipeline first >> reranker, where `first` may be a function or object; raises BadValue
-    for anything else."""
+    """Return the pipeline first >> reranker; functions and objects become systems. Raises BadValue for
+    anything else."""
     return Pipeline(as_system(first), reranker)
 
 
@@ -351,10 +352,9 @@ def behind(reranker: Reranker, first: object) -> Pipeline:
 def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
     """Return a function, object or encoder as a system; a system unchanged.
 
-    name: the printed name, by default the name of the function, the model's checkpoint or the object's class.
-    version: identifies it for stored results; without one, each process computes them again.
+    name, version: the same as in `system`; not for a system.
 
-    Raises BadValue for anything else, and a name or version beside a system.
+    Raises BadValue for anything else, and for a system with a name or version.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
@@ -389,8 +389,7 @@ def as_system(given: object, name: str | None = None, version: str | None = None
 
 
 def is_encoder(given: object) -> bool:
-    """Return True for an encoder made by Weir, such as `weir.encoder(model)`, which as a system becomes
-    `dense`."""
+    """Return True for an encoder made by Weir, such as `weir.encoder(model)`."""
     if isinstance(given, PLAIN) or callable(given):
         return False
     from weir.models.encoder import Encoder, ObjectEncoder
@@ -510,7 +509,7 @@ class Filtered:
 
 
 def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Queries:
-    """Return the queries with only documents permitted for which `fitting`, bool[documents], is True."""
+    """Return the queries, restricted further to documents for which `fitting`, bool[documents], is True."""
     metadata = queries.metadata or QueryMetadata()
     if metadata.filter is not None and metadata.permitted is None:  # the queries' own filters come first
         metadata = datasets.load.filtered(queries, corpus).metadata or metadata
@@ -520,7 +519,7 @@ def narrowed(queries: Queries, corpus: Corpus, fitting: NDArray[np.bool_]) -> Qu
 
 @dataclass(frozen=True, eq=False)
 class FilteredSearcher:
-    """Searches an index of all documents, but returns only documents that fit a filter."""
+    """Searches an index of all documents and returns only documents that fit a filter."""
 
     system: Filtered
     corpus: Corpus
@@ -530,7 +529,7 @@ class FilteredSearcher:
 
     @cached_property
     def fitting(self) -> NDArray[np.bool_]:
-        """True for each document that the filter permits, bool[documents]."""
+        """bool[documents]: True for each document that fits the filter."""
         return parse_filter(self.system.filter).mask(self.corpus)
 
     @checked

@@ -45,9 +45,10 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-    """Return a system's searcher of a corpus.
+    """Return the searcher that a system makes of a corpus.
 
-    Raises PluginError for an error that is no WeirError, and if no searcher comes back.
+    Raises PluginError, naming the system, if it raises anything but WeirError and MemoryError, or returns no
+    searcher.
     """
     with _named(part, "", f"indexing {len(corpus):,} documents"):
         searcher = part.index(corpus, context)
@@ -70,11 +71,10 @@ def rankings(
 ) -> Run:
     """Return a searcher's rankings of permitted documents, checked: one for each query, in order.
 
-    who, collection: named in messages.
-    beyond: number of the k results that only serve to see what follows the cut.
+    who, collection: name the system in messages.
+    beyond: number of the k results that only show what follows the cut.
 
-    Raises PluginError, with system, collection and queries, for an error that is no WeirError and an answer
-    that is no run.
+    Raises PluginError for an invalid run, and for any exception but WeirError and MemoryError.
     """
     with _named(who, collection, _request_text(queries)):
         run = restricted_search(searcher, queries, k, replace(context, beyond=beyond))
@@ -86,10 +86,10 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """Return a re-ranker's score of each candidate, float64[candidates], all finite.
+    """Return a re-ranker's score of each candidate, float64[candidates], checked to be finite.
 
-    Raises PluginError for an answer without numbers, BadRanking, with query and document, for a wrong number
-    of scores or one that is not finite.
+    Raises PluginError for an answer without numbers and any exception but WeirError and MemoryError,
+    BadRanking for a wrong number of scores or one that is not finite.
     """
     with _named(who, "", _request_text(queries)):
         answer = scorer.scores(queries, candidates, context)
@@ -157,12 +157,12 @@ def _run_flaw(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -> Run:
-    """Return a function's answer as a run.
+    """Return the rankings that a user's function gave for these queries, as a run.
 
-    answer: in any form that `weir.evaluate` takes except a path, or a list with a ranking for each query.
+    answer: in any form that `weir.evaluate` takes except a path, or a list of rankings, one for each query.
 
-    Raises BadRanking, with the query, for queries that were not asked, unknown or repeated documents, and
-    scores that are no finite numbers; PluginError for an answer of another type.
+    Raises BadRanking for unknown queries, unknown or repeated documents, and scores that are not finite;
+    PluginError for an answer of another type.
     """
     from weir.files.frames import run_from  # the readers of files come with it
 
@@ -189,15 +189,14 @@ def run_of_answer(answer: object, queries: Queries, corpus: Corpus, name: str) -
 
 @dataclass(frozen=True, eq=False)
 class AnsweredDocuments:
-    """Numbers the documents in answers: by the collection, or, if it has no documents, in order of
-    appearance."""
+    """Numbers the documents in answers as the collection does; without its documents (NO_DOCUMENTS), in order
+    of appearance."""
 
     corpus: Corpus
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def codes(self, names: Iterable[str]) -> Int32:
-        """Return the position of each document in `ids`, int32[names]; -1 for one that the collection
-        lacks."""
+        """Return the position of each document in `ids`, int32[names]; -1 for one outside the collection."""
         if self.corpus is not NO_DOCUMENTS:
             return self.corpus.ids.codes(names).astype(np.int32)
         numbers = self._numbers
@@ -205,7 +204,7 @@ class AnsweredDocuments:
 
     @property
     def ids(self) -> Ids:
-        """The documents of the collection; if it has none, the documents named so far."""
+        """Documents of the collection; for NO_DOCUMENTS, the documents named so far."""
         return Ids.of(self._numbers) if self.corpus is NO_DOCUMENTS else self.corpus.ids
 
 
@@ -214,24 +213,25 @@ UNKNOWN = ("refuse", "drop")
 
 
 def check_unknown(name: str, value: object) -> None:
-    """Raise BadValue unless `value` is "refuse" or "drop", the treatments of unknown documents."""
+    """Raise BadValue, naming the system `name`, unless `value` is "refuse" or "drop"."""
     if value not in UNKNOWN:
         raise BadValue(f"{name}: unknown is {value!r}; expected 'refuse' or 'drop'")
 
 
 def described_unknown(unknown: str) -> dict[str, object]:
-    """Return the entry on unknown documents of a system's description; {} for "refuse"."""
+    """Return {"unknown": unknown} for a system's description; {} for the default "refuse"."""
     return {} if unknown == "refuse" else {"unknown": unknown}
 
 
 def known_rows(
     query: Int32, doc: Int32, names: Callable[[int], str], queries: Ids, unknown: str = "", hint: str = ""
 ) -> tuple[Int64, str]:
-    """Return (rows whose documents the collection has, a sentence on the dropped rows or "").
+    """Return (int64 rows whose documents the collection has, a sentence on the dropped rows or "").
 
-    doc: document numbers, -1 for unknown documents.
-    names: function that returns the identifier of a row's document.
+    query, doc: query and document number of each row; document -1 is unknown.
+    names: returns the identifier of a row's document.
     unknown: "refuse" or "drop"; "" for a system without this setting.
+    hint: advice for the message.
 
     Raises BadRanking for unknown documents unless they are dropped.
     """
@@ -263,10 +263,11 @@ class _Indexing(Protocol[S_co]):
 
 @dataclass(frozen=True, eq=False)
 class FolderShelf:
-    """A Shelf that keeps the index of each part in a folder of its own, or in memory."""
+    """A Shelf that keeps each part's index in a folder of its own or in memory; a damaged index is built
+    again, with a StoreWarning."""
 
     at: Path | None = None
-    """None for memory."""
+    """Folder of these folders; None for memory."""
     build: bool = True
     """Build missing indexes; False raises StoreError."""
     opened: dict[str, Searcher] = field(default_factory=dict)
@@ -297,7 +298,7 @@ class FolderShelf:
 
 
 def shelf_of(context: Context, build: bool = True) -> Shelf:
-    """Return the context's shelf, or a new one that keeps indexes in the context's folder or in memory.
+    """Return the context's shelf, or a new FolderShelf in the context's folder.
 
     build: False makes a new shelf raise StoreError for a missing index.
     """
@@ -305,18 +306,18 @@ def shelf_of(context: Context, build: bool = True) -> Shelf:
 
 
 def open_parts(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return the searcher of a composite system from the stored indexes of its parts; raises StoreError if
-    one is missing."""
+    """Return the searcher of a composite system from its parts' stored indexes; raises StoreError if one is
+    missing."""
     return system.index(corpus, replace(context, shelf=shelf_of(context, build=False)))
 
 
 def open_anew(system: _Indexing[S_co], corpus: Corpus, context: Context) -> S_co:
-    """Return a new searcher of a system that stores no index."""
+    """Index the corpus anew and return the searcher, for a system that stores no index."""
     return system.index(corpus, context)
 
 
 def adapted_to(system: T, collection: str, instruction: str) -> T:
-    """Return a system or re-ranker whose parts, such as encoders with prompts, are set for a collection."""
+    """Return a system or re-ranker with its parts, such as encoders with prompts, adapted to a collection."""
     if isinstance(system, CollectionAware):
         return cast(T, system.adapted_to(collection, instruction))
     return _rebuilt(
@@ -337,10 +338,10 @@ def _rebuilt(system: T, change: Callable[[object], object], same: Callable[[obje
 
 
 def one_session(systems: Iterable[T]) -> list[T]:
-    """Return the systems with equal objects sharing a session, and therefore stored results.
+    """Return the systems after making equal objects without a version share a session, and so stored results.
 
-    An object that is named in one place has that name wherever it is used alike without a name. Only objects
-    without a version have a session. Raises BadValue for two objects of one kind and name.
+    An object's name also applies where the same object is used alike without a name. Raises BadValue for two
+    objects of one type and name.
     """
     # Each adaptation of an object without a version has a new session, so keys differ once it changes.
     several, named = list(systems), list[Identified]()
@@ -351,7 +352,7 @@ def one_session(systems: Iterable[T]) -> list[T]:
 
 
 def objects_in(system: object) -> dict[str, object]:
-    """Return {name: object} of a user's functions and objects in a system, at any depth."""
+    """Return {name: object} of the user's functions and objects anywhere in a system."""
     return {one.identity.name: one.identity.given for one in _objects_in(system)}
 
 
@@ -393,7 +394,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def parts_of(system: object) -> Iterator[object]:
-    """Yield a system or re-ranker and all systems within it, at any depth."""
+    """Yield a system or re-ranker and all systems anywhere in it."""
     yield system
     if is_dataclass(system):
         for value in (getattr(system, f.name) for f in fields(system)):
@@ -403,8 +404,7 @@ def parts_of(system: object) -> Iterator[object]:
 
 
 def titled(system: object) -> str:
-    """Return a system's name with names of settings files replaced by the titles in them; "" if none has a
-    title."""
+    """Return a system's name with each settings file replaced by its title; "" if no file has a title."""
     name = title = str(system)
     for part in parts_of(system):
         if isinstance(part, Titled):
@@ -414,19 +414,21 @@ def titled(system: object) -> str:
 
 
 def asked_depth(system: object) -> dict[str, object]:
-    """Return the entry on the depth of remote parts in a system's description; {} without remote parts."""
+    """Return {"asked to depth": MOST_ASKED} for the description of a system with a remote part, {} for
+    others."""
     remote = any(isinstance(part, Remote) for part in parts_of(system))
     return {"asked to depth": MOST_ASKED} if remote else {}
 
 
 def fields_of(system: object) -> tuple[str, ...]:
-    """Return the fields, and views such as "title text", that a system or a part of it reads."""
+    """Return the fields, and views such as "title text", that a system and its parts read."""
     read = (part.fields_read() for part in parts_of(system) if isinstance(part, FieldReader))
     return tuple(field for some in read for field in some)
 
 
 def folder_name(part: Retriever) -> str:
-    """Return a part's name and a hash of its settings, as a file name on every operating system."""
+    """Return a file name, valid on every operating system, of a system's name and a hash of its
+    description."""
     text = json.dumps(part.describe(), sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=5).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9.=_]+', '-', str(part)).strip('-.')[:40] or 'part'}-{key}"

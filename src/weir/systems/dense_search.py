@@ -33,7 +33,7 @@ from weir.systems.vectors.approximate import (
     ApproximateIndex,
     Loss,
     approximate_index,
-    loss,
+    index_loss,
     search_with,
 )
 from weir.systems.vectors.exact_search import Found, query_dot_products, search
@@ -49,7 +49,7 @@ from weir.systems.vectors.store import (
 )
 
 API_TEXTS = 256
-"""Texts requested from an API before they are stored."""
+"""Texts requested from an API before their vectors are stored."""
 OTHER_KIND = {"document": {"query", "max_query", "query revision"}, "query": {"document"}}
 """Entries of an encoder's description that do not affect texts of a kind."""
 
@@ -58,7 +58,7 @@ VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Dense retrieval by an encoder, with the settings of `dense`."""
+    """Dense retrieval by an encoder; `dense` documents the settings."""
 
     encoder: VectorEncoder
     store: str = "fp32"
@@ -78,7 +78,7 @@ class DenseRetriever:
 
     @property
     def between(self) -> str:
-        """Text that joins title and text before encoding."""
+        """Text between title and text: the setting, or the encoder's own, or a space."""
         if self.separator is None and isinstance(self.encoder, ObjectEncoder) and self.view == VIEW:
             return self.encoder.separator
         card = find_card(self.encoder.model) if isinstance(self.encoder, Encoder) else None
@@ -117,8 +117,7 @@ class DenseRetriever:
         return 1 if whole else encoded.encoding_blocks(self, documents)
 
     def document_encoding(self, loaded: LoadedEncoder) -> DocumentEncoding:
-        """Return how document vectors are encoded on one device, and their store; in memory for an object
-        without a version."""
+        """Return how one device encodes documents, and the store of the vectors."""
         about, home = _about(self.encoder, loaded, "document"), settings().home / "vectors"
         encode: Encode = partial(loaded.encode, kind="document")
         blocks = EncodingBlocks()
@@ -189,16 +188,16 @@ class _Vectors:
 
     scores_all = nested
 
-    def loss(self, query: Callable[[], Float32], k: int) -> Loss | None:
-        return None if self.near is None else loss(self.near, self.stored, query(), k)
+    def search_loss(self, query: Callable[[], Float32], k: int) -> Loss | None:
+        return None if self.near is None else index_loss(self.near, self.stored, query(), k)
 
 
 DenseSearcher: TypeAlias = EncodedSearcher[LoadedEncoder, Float32, _Vectors]
 
 
 def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> Float32:
-    """Return the vectors of queries, float32[queries, d]; vectors from an API are read from a store, or
-    added to it."""
+    """Return the vectors of queries, float32[queries, d]; vectors from an API are stored, and read from the
+    store next time."""
     loaded, text = instructed(loaded, queries)
     if not isinstance(loaded, LoadedHosted):
         return loaded.encode(text, "query")
@@ -251,7 +250,7 @@ def dense(
     """Rank by the vectors of an encoder, exactly or by an approximate index. None leaves a setting to the
     model.
 
-    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API; in
+    model: a name of `weir list models`, a hub name, a folder, or provider:model for an embedding API. In
         Python also an object with encode(texts) or a function of texts, whose vectors are stored if
         weir.encoder gives it a version.
     pooling: mean, cls, last or max, or own for an ONNX graph with one vector per text.
@@ -295,7 +294,7 @@ def encoder_of(model: object, given: Mapping[str, object] | None = None) -> Vect
     """Return the encoder of a model; raises BadValue for a setting that does not apply to it.
 
     model: a name, as for `dense`, an encoder, or an object to encode with.
-    given: settings by name; a setting equal to the default of `dense` counts as not given.
+    given: settings by name; those equal to the defaults of `dense` are ignored.
     """
     usual = {f.name: f.default for f in fields(Encoder)}
     changed: dict[str, Any] = {n: value for n, value in (given or {}).items() if value != usual.get(n)}

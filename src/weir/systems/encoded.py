@@ -39,7 +39,7 @@ from weir.systems.vectors.store import Codec, Encode, EncodingBlocks, RowStore, 
 
 FORMAT = 1
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
-"""Texts encoded and stored together, which is the most that a killed process loses."""
+"""Texts encoded and stored together; a killed process loses no more."""
 
 L = TypeVar("L")  # a loaded encoder
 L_co = TypeVar("L_co", covariant=True)
@@ -85,7 +85,7 @@ class _Documents(Protocol[Q_contra]):
 
     def scores_all(self, k: int) -> bool: ...
 
-    def loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
+    def search_loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
 
 
 # ----------
@@ -108,8 +108,7 @@ def encoding_blocks(system: _System[Any, Any], documents: int) -> int:
 
 
 def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
-    """Load the encoder, and return a function that encodes a share of the documents into a store in a
-    folder."""
+    """Load the encoder, and return a ShareEncoder, which encodes a share of the documents into a store."""
     how = system.document_encoding(system.encoder.load(settings().device))
     texts = partial(texts_of, view=system.view, between=system.between)
     return stores.share_encoder(how.store, texts, how.encode, how.blocks, how.full)
@@ -121,27 +120,28 @@ def share_encoder(system: _System[Any, Any]) -> ShareEncoder:
 
 @dataclass(frozen=True, eq=False)
 class DocumentEncoding:
-    """How a loaded encoder makes rows of documents, and the store that keeps them."""
+    """A loaded encoder of documents, and the store of the rows that it makes."""
 
     store: RowStore
     encode: Encode
     blocks: EncodingBlocks
     full: RowStore | None = None
-    """A store in fp32, from which `store` converts vectors."""
+    """A store in fp32, whose vectors are converted into `store` instead of being encoded again."""
     in_memory: bool = False
-    """True if rows stay in memory and are not stored."""
+    """Keep rows in memory and store nothing."""
 
 
 def texts_of(corpus: Corpus, view: str, between: str = " ") -> TextSource:
-    """Return documents' texts as an encoder gets them.
+    """Return the texts of all documents, read on demand.
 
+    view: joined fields, such as "title text".
     between: characters between title and text.
     """
     return TextSource(len(corpus), partial(corpus.view, view, separator=between), corpus.ids.__getitem__)
 
 
 def encoded_documents(how: DocumentEncoding, texts: TextSource, context: Context) -> tuple[StoredRows, int]:
-    """Return (rows of all documents, number that were stored before), after encoding missing ones."""
+    """Encode documents that the store lacks; return (rows of all documents, number stored before)."""
     store = how.store
     if how.in_memory:
         return stores.encoded_in_memory(store.codec, texts, how.encode, context.progress, how.blocks), 0
@@ -166,10 +166,10 @@ def write_rows(
     rows: StoredRows,
     write: Callable[[Path], Mapping[str, object]],
 ) -> None:
-    """Write an index into the folder `at`, atomically: the store's row number of each document, and whatever
-        `write` adds.
+    """Write an index into the folder `at`, atomically: the store's row number of each document, and more by
+    `write`.
 
-    write: writes the rest of the index into a folder, and returns facts for its record.
+    write: writes into a folder, and returns entries for the index's record.
     """
     facts: dict[str, object] = {"format": FORMAT, "system": str(system), "store": store.folder.name}
     facts |= {"width": store.row_bytes} if store.row_bytes else {}
@@ -183,9 +183,10 @@ def write_rows(
 def open_rows(
     system: _System[Any, Any], corpus: Corpus, at: Path, codec: str, needed: bool = True
 ) -> StoredRows | None:
-    """Return the rows that the index in the folder `at` lists.
+    """Return the stored rows of the documents of the index in the folder `at`.
 
-    needed: raise StoreError if the store no longer has them; otherwise return None.
+    codec: format of the rows, such as "fp32".
+    needed: raise StoreError if the store no longer has the rows; False returns None.
 
     Raises StoreError for a damaged index, BadValue for another corpus.
     """
@@ -215,7 +216,7 @@ def open_rows(
 
 @dataclass(frozen=True, eq=False)
 class EncodedSearcher(Generic[L, Q, D]):
-    """Encoded documents of a corpus, with the encoder of queries."""
+    """Searches encoded documents by encoded queries."""
 
     system: _System[L, Q]
     corpus: Corpus
@@ -224,7 +225,7 @@ class EncodedSearcher(Generic[L, Q, D]):
     reused: int = 0
     """Documents whose rows were stored before."""
     read_bytes: int = 0
-    """Bytes of stored rows from which the index was made, if it does not refer to them."""
+    """Bytes of stored rows that were copied into the index; 0 if it refers to them."""
 
     __repr__ = index_repr
 
@@ -234,8 +235,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.opened or self.system.encoder.load(settings().device)
 
     def encoded(self, queries: Queries) -> Q:
-        """Return the encoded queries, whose texts must not be empty; raises UnusableText, with the query,
-        for an unusable one."""
+        """Return the encoded queries, none blank; raises UnusableText, naming the query, if the encoder
+        refuses its text."""
         try:
             return self.system.encoded_queries(self.loaded, queries)
         except UnusableText as error:
@@ -259,10 +260,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, with the same bits as `search`, float64[candidates].
-
-        An empty query or document gives LOWEST_SCORE, or 0 if terms are compared.
-        """
+        """Return each candidate's score, bit-equal to `search`, float64[candidates]; LOWEST_SCORE, or 0 for
+        term matching, if query or document is empty."""
         filled = with_text(queries)
         return self.documents.pair_scores(self.encoded(queries.take(filled)), filled, candidates)
 
@@ -270,10 +269,8 @@ class EncodedSearcher(Generic[L, Q, D]):
         return self.documents.nested(k)
 
     def loss(self, queries: Queries, k: int) -> Loss:
-        """Return the mean share of the exact k best documents that the search misses; raises BadValue for
-        an exact search and without query texts."""
         filled = queries.take(with_text(queries))
-        lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
+        lost = self.documents.search_loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:
             raise BadValue(f"{self.system} searches exactly, or no query has a text: nothing is lost")
         return lost

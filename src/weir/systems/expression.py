@@ -52,12 +52,12 @@ def parse_system(text: str) -> Retriever:
 
 
 _SYNTAX = {"never closed": "; a bracket is never closed", "comma": "; a comma may be missing"}
-"""What is said of an error in which Python's parser finds a phrase."""
+"""{phrase in an error of Python's parser: hint for the message}."""
 
 
 def expression_tree(text: str) -> ast.expr:
-    """Return the syntax tree of a system or grid; raises BadValue for malformed, too long or too deeply
-    nested text."""
+    """Return the syntax tree of a system or grid; raises BadValue for text that is malformed, too long or too
+    deep, or has too many systems or a comment."""
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
     if len(text) > MOST_CHARACTERS:
@@ -239,7 +239,7 @@ MOST_SYSTEMS = 1024  # that one text stands for
 def parse_systems(text: str) -> tuple[Retriever, ...]:
     """Return all systems of a grid such as 'bm25(k1={0.9, 1.2})', the last values in braces varying fastest.
 
-    Raises as `parse_system`, and BadValue for repeated values or systems and more than MOST_SYSTEMS.
+    Raises as `parse_system`, and BadValue for repeated values or systems and more than 1,024 systems.
     """
     names = single_names(text)
     if len(names) == 1:
@@ -257,8 +257,8 @@ def parse_systems(text: str) -> tuple[Retriever, ...]:
 
 
 def single_names(text: str) -> tuple[str, ...]:
-    """Return the names of all systems of a grid, in the order of `parse_systems`; raises BadValue for
-    malformed text and too many."""
+    """Return the name of each system of a grid, in the order of `parse_systems`; raises BadValue for
+    malformed text and over 1,024 systems."""
     tree = expression_tree(text)
     if not _has_braces(tree):
         return (text,)

@@ -81,7 +81,7 @@ class Fused:
 
     @cached_property
     def distinct(self) -> dict[str, Retriever]:
-        """{folder name: system} of the fused systems, equal ones once."""
+        """{folder name: system} of the fused systems without repetitions."""
         return {folder_name(part): part for part in self.parts}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -100,7 +100,7 @@ class Fused:
         )
 
     def part_depth(self, k: int) -> int:
-        """Return the number of results asked of each part for k fused ones."""
+        """Return the number of results requested from each part for k fused results."""
         return max(DEPTH, k) if self.depth is None else self.depth
 
     @checked
@@ -117,7 +117,7 @@ class Fused:
 
 @dataclass(frozen=True, eq=False)
 class FusedSearcher:
-    """Searches by each fused system, equal ones once, and fuses their rankings."""
+    """Searches by each distinct system and fuses the rankings."""
 
     system: Fused
     corpus: Corpus

@@ -16,17 +16,16 @@ _HOOKS = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate
 
 
 def own_copy(given: T) -> T:
-    """Return a copy of a searching object with dicts, lists and sets of its own; it shares models with
-    `given`.
+    """Return a copy of a searching object with copied dicts, lists and sets and shared models.
 
-    Searching objects within it are copied too, and so is the object of a method. A function, and an object
+    Searching objects in its attributes, and the object of a method, are copied too. A function, and an object
     that cannot be copied, is returned itself.
     """
     return cast(T, _copied(given, {}))
 
 
 def is_shared(given: object) -> bool:
-    """Return True if an object, or that of a method, cannot be copied, so that collections would share it."""
+    """Return True if collections would share an object, or a method's object, because it cannot be copied."""
     owner = given.__self__ if ismethod(given) else given
     return _is_object(owner) and own_copy(owner) is owner
 

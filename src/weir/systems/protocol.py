@@ -26,30 +26,30 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with (amount done, total amount)."""
 
 DEPTH = 100
-"""Default number of documents of a ranking that a re-ranker scores; candidates are all scored."""
+"""Default number of documents of each ranking that a re-ranker scores; listed candidates are all scored."""
 MAX_DEPTH = 10_000_000
 
 
 @dataclass(frozen=True)
 class Context:
-    """The folder, progress function and store of parts' results that a system gets when it indexes or
-    searches."""
+    """Folder, progress function and shelf with which a system indexes or searches."""
 
     folder: Path | None = None
     """Folder of the index; None for memory."""
     progress: Progress | None = None
     shelf: Shelf | None = None
-    """Provides indexes and rankings of the parts of composite systems; None makes folders within `folder`."""
+    """Provides the indexes and rankings of a composite system's parts; None makes folders within `folder`."""
     reuse: bool = True
     """Read and write stored results; False, for measuring times, does not change results."""
     vectors: tuple[Path, ...] = ()
-    """Folders in which `Exported` or `Encoding` wrote vectors of the same index elsewhere, in document order."""
+    """Folders of vectors of the same index, in document order, that `Exported` or `Encoding` wrote
+    elsewhere."""
     beyond: int = 0
-    """Number of requested documents that only serve to see what follows the cut."""
+    """Number of the k results that only serve to see what follows the cut."""
 
     def for_part(self, number: int, parts: int) -> Context:
-        """Return the context for part `number` of `parts` consecutive ones, with a share of the progress
-        and no folder."""
+        """Return the context for part `number` (from 0) of `parts`: a share of the progress, and neither
+        folder nor vectors."""
         report = self.progress
 
         def share(done: int, total: int) -> None:
@@ -60,7 +60,7 @@ class Context:
 
 
 IN_MEMORY = Context()
-"""A context without folder and progress; only caches touch the disk."""
+"""Context without folder and progress; only caches touch the disk."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Costs:
     """Costs of a searcher or scorer besides index size and time."""
 
     external_bytes: int = 0
-    """Bytes of vectors and weights in stores outside the index, or on a server."""
+    """Bytes of vectors and weights outside the index: in stores or on a server."""
     reused_documents: int = 0
-    """Documents whose vectors, generated questions or server rows existed before."""
+    """Documents whose vectors, generated questions or server rows existed already."""
     cached_queries: bool = False
-    """True if vectors of queries are stored too."""
+    """True if vectors of queries are stored."""
     requested_pairs: int = 0
     """Pairs to score."""
     computed_pairs: int = 0
@@ -82,14 +82,15 @@ class Costs:
     unscored: int = 0
     """Candidates beyond the re-ranking depth."""
     repeatable: bool = False
-    """True if a repeated search costs only time and answers alike, so that it may be asked in advance."""
+    """True if a repeated search costs only time and gives the same results, so that it may run for a
+    measurement."""
     services: tuple[ServiceUsage, ...] = ()
     """Requests to services."""
     measured: bool = True
-    """True if the time is that of searching, not of reading results made elsewhere."""
+    """True if the time is spent searching, not reading results made elsewhere."""
     asked_again: bool = False
-    """True if single queries may be asked once more to be timed, though Weir does not know what that takes; those of
-    a repeatable searcher may be in any case."""
+    """True if single queries of a searcher that is not repeatable may still be sent once more to be timed, at
+    an unknown cost."""
 
     def __add__(self, other: Costs) -> Costs:
         repeatable = self.repeatable and other.repeatable
@@ -119,7 +120,7 @@ class Costs:
 
 
 def only_time(searcher: object) -> Costs:
-    """Return the costs of a searcher that stores nothing and whose searches can be repeated."""
+    """Return the costs of a repeatable searcher that stores nothing; used as `costs`."""
     return Costs(repeatable=True)
 
 
@@ -130,13 +131,13 @@ ANSWERS = 1000
 
 @runtime_checkable
 class Searcher(Protocol):
-    """An immutable index of a corpus that is ready to search."""
+    """An immutable index of a corpus, ready to search."""
 
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the k best documents of each query, fewer if fewer match; raises BadValue for k below 1."""
 
     def costs(self) -> Costs:
-        """Return the bytes and requests that the searcher has cost so far."""
+        """Return the costs so far."""
 
 
 @runtime_checkable
@@ -145,7 +146,7 @@ class _HoldsCorpus(Protocol):
 
 
 def index_repr(searcher: object) -> str:
-    """Return a line such as `<BM25Searcher bm25: 80 documents>`, for `__repr__`."""
+    """Return a line such as `<BM25Searcher bm25: 80 documents>`; used as `__repr__`."""
     name = getattr(searcher, "system", getattr(searcher, "name", ""))
     holds = searcher
     while not isinstance(holds, _HoldsCorpus):
@@ -156,38 +157,39 @@ def index_repr(searcher: object) -> str:
 
 @runtime_checkable
 class NestedSearcher(Protocol):
-    """A searcher that may say whether one more result costs nothing."""
+    """A searcher that may know that a deeper search does not change the first results."""
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if the first k of k + 1 results equal the k results, at no extra cost."""
+        """Return True if k + 1 results begin with the k results, and cost nothing more."""
 
 
 def always_nested(searcher: object, queries: Queries, k: int) -> bool:
-    """Return True, for an exact search, whose first k of k + 1 results are its k results."""
+    """Return True: k + 1 results of an exact search begin with its k results."""
     return True
 
 
 @runtime_checkable
 class Exported(Protocol):
-    """A searcher whose index refers to vectors in this machine's store, which other machines lack."""
+    """A searcher whose index refers to vectors in this machine's store."""
 
     def export(self, folder: Path) -> bool:
-        """Write the vectors in the form that `Context.vectors` reads; return False if there are none."""
+        """Write these vectors for another machine's `Context.vectors`; return False if there are none."""
 
 
 ShareEncoder: TypeAlias = Callable[[Corpus, tuple[int, int], Path, Progress | None], None]
-"""Encodes share i (from 0) of n of a corpus into a store in a folder, except texts that are stored already."""
+"""Takes (corpus, (i, n), folder, progress); encodes share i, from 0, of n of the corpus into a store in the
+folder, except texts that are stored already."""
 
 
 @runtime_checkable
 class Encoding(Protocol):
-    """A retriever whose documents several processes may encode together before it indexes."""
+    """A retriever whose documents several processes may encode together before one indexes."""
 
     def encoding_blocks(self, documents: int) -> int:
-        """Return the number of blocks in which documents are encoded; 1 allows a single process only."""
+        """Return the number of blocks in which so many documents are encoded; 1 allows only one process."""
 
     def share_encoder(self) -> ShareEncoder:
-        """Load the model and return a function that encodes one share of the documents into a folder."""
+        """Load the model, and return a function that encodes a share of the documents."""
 
 
 @runtime_checkable
@@ -195,7 +197,7 @@ class Retriever(Protocol):
     """A frozen dataclass that indexes a corpus; `str()` gives its name."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, as JSON, to identify stored results.
+        """Return everything that decides the rankings, as JSON, the key of stored results.
 
         Includes settings, hashes of files, versions and numbers of algorithms, but no threads, paths or
         times. Downloads, loads and measures nothing. An "engine" that is not installed is None. Raises
@@ -203,56 +205,54 @@ class Retriever(Protocol):
         """
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Index a corpus in memory, or into the context's folder, which appears once complete, and return
-        the searcher."""
+        """Index a corpus in memory, or atomically into the context's folder, and return the searcher."""
 
     def open(self, corpus: Corpus, context: Context) -> Searcher:
-        """Return the searcher of this corpus from the context's folder; raises StoreError for a damaged
-        index."""
+        """Return the searcher of the index in the context's folder; raises StoreError for a damaged index."""
 
 
 class Shelf(Protocol):
     """Provides the indexes and rankings of a composite system's parts, each made once."""
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return the part's searcher, opened if its index is complete, else built."""
+        """Return the part's searcher, from its stored index or a new one."""
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a searcher of the part, which may read stored rankings."""
+        """Return a searcher of the part that may read stored rankings."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A system within another system, and how the outer one uses it."""
+    """A system within a composite system, and its use there."""
 
     system: Retriever
     takes: Literal["run", "index"]
-    """The part's rankings ("run") or its index."""
+    """Whether the outer system uses the part's rankings ("run") or its index."""
     over: str = ""
     """Name of the indexed texts; "" for the documents of the collection."""
     depth: Callable[[Queries, int, Corpus], int] = lambda queries, k, corpus: k
-    """Returns the depth of each ranking that is needed for k results."""
+    """Returns the depth of the part's rankings needed for k results."""
 
 
 @runtime_checkable
 class Composite(Protocol):
-    """A system made of other systems; its `index` takes their indexes from the context's shelf."""
+    """A system made of others; its `index` takes their indexes from the context's shelf."""
 
     def components(self) -> tuple[Component, ...]:
         """Return the systems within this one; () if none needs an index."""
 
 
 def no_parts(system: object) -> tuple[Component, ...]:
-    """Return (): the system contains no other."""
+    """Return (); used as `components` of a system without parts."""
     return ()
 
 
 @runtime_checkable
 class Titled(Protocol):
-    """A system read from a file, which may give a title for tables."""
+    """A system read from a settings file, which may give a title for tables."""
 
     def title(self) -> tuple[str, str]:
-        """Return (the file as the system's name gives it, the title in that file or "")."""
+        """Return (the file as written in the system's name, the title in that file or "")."""
 
 
 @runtime_checkable
@@ -266,15 +266,15 @@ class Remote(Protocol):
 
 @runtime_checkable
 class DocumentKeeper(Protocol):
-    """A system that may need none of the collection's documents (NO_DOCUMENTS), as it has its own."""
+    """A system that may have its own documents and need none of the collection's (NO_DOCUMENTS)."""
 
     def keeps_documents(self) -> bool:
-        """Return True if it reads none of the collection's documents, so that any identifiers are valid."""
+        """Return True if the system reads no documents of the collection, so that any identifier is valid."""
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A system whose index depends on only some of its settings, so that several systems may share it."""
+    """A system whose index depends on only some settings, so that several systems may share it."""
 
     def indexed_as(self) -> Retriever:
         """Return the system with only the settings that decide the index."""
@@ -285,7 +285,7 @@ class Fetched(Protocol):
     """A part that may need a download or an optional package."""
 
     def fetch(self) -> None:
-        """Download everything that `describe` needs; raises DownloadError."""
+        """Download what `describe` needs; raises DownloadError."""
 
 
 @runtime_checkable
@@ -293,7 +293,7 @@ class Installed(Protocol):
     """A system that leaves tables or indexes on a server."""
 
     def uninstall(self) -> list[str]:
-        """Remove everything that Weir created on the server; return its names."""
+        """Remove everything that Weir created on the server; return the names of these tables or indexes."""
 
 
 @runtime_checkable
@@ -301,15 +301,15 @@ class CollectionAware(Protocol):
     """A part that depends on the collection, for example by its prompts."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
-        """Return the system or re-ranker set up for a collection and its instruction, "" for none."""
+        """Return the system or re-ranker adapted to a collection and its instruction, "" for none."""
 
 
 @runtime_checkable
 class FieldReader(Protocol):
-    """A system or re-ranker that reads fields of documents besides title and text."""
+    """A system or re-ranker that says which fields of documents it reads."""
 
     def fields_read(self) -> tuple[str, ...]:
-        """Return the views or fields that are read; their contents then identify stored results too."""
+        """Return the views or fields that are read, which are part of the key of stored results."""
 
 
 @runtime_checkable
@@ -323,17 +323,17 @@ class ApproximateSearcher(Protocol):
 
 @runtime_checkable
 class CandidateSource(Protocol):
-    """A system that may return candidates, which are all re-ranked unless a depth is given."""
+    """A system that may return candidates, which are all re-ranked by default."""
 
     def pool_depth(self, k: int, documents: int) -> int | None:
-        """Return the depth that includes all candidates; None for an ordinary ranking, whose first documents
-        alone are re-ranked.
+        """Return a depth that includes all candidates; None for a ranking, whose first documents alone are
+        re-ranked.
 
         documents: number in the collection.
         """
 
     def is_drawn(self) -> bool:
-        """Return True if the order of candidates is random, so that it is no ranking."""
+        """Return True if the candidates are in a random order."""
 
 
 @runtime_checkable
@@ -341,20 +341,19 @@ class Compiled(Protocol):
     """A system with compiled kernels, which are loaded before times are measured."""
 
     def kernels(self, documents: int) -> tuple[str, ...]:
-        """Return the names of the groups of compiled kernels (`kernel_kinds`) that a search of so many
-        documents calls."""
+        """Return the groups of compiled kernels (`kernel_kinds`) that a search of so many documents calls."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Scores given documents for given queries."""
+    """Scores candidate documents of queries."""
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return each candidate's score, float64[candidates], in the order of candidates.doc, numbered as
-        in the corpus."""
+        """Return each candidate's score, float64[candidates], in the order of candidates.doc, whose numbers
+        are the corpus's."""
 
     def costs(self) -> Costs:
-        """Return the bytes and requests that scoring has cost so far."""
+        """Return the costs so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,23 +362,22 @@ class TermScores:
 
     term: str
     field: str
-    """Field in which the term was found; "" for a field over all texts."""
+    """Field in which the term was found; "" if the index does not tell fields apart."""
     scores: Float64
     """float64[candidates]."""
 
 
 @runtime_checkable
 class TermScored(Protocol):
-    """A searcher whose scores are sums over the terms of the query."""
+    """A searcher whose scores are sums over query terms."""
 
     def term_scores(self, queries: Queries, candidates: Run) -> list[TermScores]:
-        """Return the score that each term of a query adds to each of its candidates; `queries` holds one
-        query."""
+        """Return the score that each term adds to each candidate of the single query in `queries`."""
 
 
 @runtime_checkable
 class IndexFree(Protocol):
-    """A retriever that may be able to score documents without an index."""
+    """A retriever that may score documents without an index."""
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
         """Return a scorer; None if these settings need an index."""
@@ -391,33 +389,33 @@ class Reranker(Protocol):
 
     @property
     def depth(self) -> int | None:
-        """Number of documents scored; None for the first DEPTH of a search, or all given candidates."""
+        """Number of documents scored; None for the first DEPTH of a search, or all listed candidates."""
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the scores, as JSON, to identify stored results; downloads and
-        loads nothing."""
+        """Return everything that decides the scores, as JSON, the key of stored results; downloads and loads
+        nothing."""
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
-        """Return a scorer of a corpus's documents; indexes that it needs come from the context's shelf."""
+        """Return a scorer of a corpus's documents; the indexes it needs come from the context's shelf."""
 
 
 @dataclass(frozen=True)
 class PromptPlan:
-    """Upper bounds of the prompts and tokens of a re-ranking by a language model."""
+    """Prompts and tokens that a re-ranking by a language model takes at most; `tokens` is an estimate."""
 
     prompts: int
     """For all queries."""
     tokens: int
-    """Tokens, with documents of mean length and the longest answers allowed."""
+    """With documents of mean length and the longest answers allowed."""
     answer_tokens: int
-    """Tokens of answers among `tokens`."""
+    """Tokens of answers, part of `tokens`."""
     longest: int | None
     """Tokens if every prompt had the longest documents; None if lengths are unknown."""
 
 
 @runtime_checkable
 class Prompting(Reranker, Protocol):
-    """A re-ranker by a language model, whose number of requests can be bounded before it runs."""
+    """A re-ranker by a language model, whose requests can be bounded before it runs."""
 
     @property
     def service(self) -> str:
@@ -428,13 +426,13 @@ class Prompting(Reranker, Protocol):
         """True if the model runs on this machine, at no price."""
 
     def for_collection(self, dataset: Dataset) -> Prompting:
-        """Return the re-ranker set up for a collection, with its objective if one is known."""
+        """Return the re-ranker adapted to a collection, with its objective if one is known."""
 
     def asked(self) -> dict[str, object]:
-        """Return everything that decides its prompts; equal values share stored answers."""
+        """Return everything that decides the prompts; equal values share stored answers."""
 
     def plan_prompts(self, dataset: Dataset, depths: Int64) -> PromptPlan:
-        """Return upper bounds of prompts and tokens.
+        """Return the prompts and tokens needed at most.
 
         depths: int64[queries], documents to re-rank.
         """
@@ -442,26 +440,27 @@ class Prompting(Reranker, Protocol):
     def plan_words(
         self, candidates: int, queries: int, document_bytes: float, query_bytes: float
     ) -> PromptPlan:
-        """Return upper bounds of prompts and tokens, from mean lengths in bytes.
+        """Return the prompts and tokens needed at most, from mean lengths in bytes.
 
         candidates: documents to re-rank for each query.
         """
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth other than None and whole numbers from 1 to MAX_DEPTH."""
+    """Raise BadValue, naming the system `name`, unless depth is None or a whole number from 1 to
+    MAX_DEPTH."""
     if depth is not None:
         check_whole(f"{name}: depth", depth, 1, MAX_DEPTH)
 
 
 def check_k(k: int) -> None:
-    """Raise BadValue for a search for fewer than one result."""
+    """Raise BadValue for k below 1."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
 
 
 def described_depth(depth: int | None) -> dict[str, object]:
-    """Return the entries on a re-ranker's depth in its description; None counts as DEPTH."""
+    """Return the entries for a re-ranker's depth in its description; None counts as DEPTH."""
     # A named depth of DEPTH is another system than none: without a name all candidates are scored.
     entries: dict[str, object] = {"depth": DEPTH if depth is None else depth}
     return entries | ({"named": True} if depth == DEPTH else {})
@@ -475,10 +474,8 @@ def folder_of(context: Context) -> Path:
 
 
 def searches_once_indexed(system: T) -> T:
-    """Make `search` on values of a class of systems raise NotIndexed, and return the class.
-
-    Anything but a class is returned unchanged.
-    """
+    """Make `search` of unindexed systems of this class raise NotIndexed; return the class. Other values are
+    returned unchanged."""
     if isinstance(system, type) and not any("__getattr__" in vars(kind) for kind in system.__mro__):
         setattr(system, "__getattr__", _missing)  # noqa: B010  a method would hide all attributes from type checkers
     return system
@@ -501,15 +498,15 @@ RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", reranker_nam
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
-    """Return a system as text: name("first", key=value), or the bare name without arguments."""
+    """Return the text of a call, such as name("first", key=value); the bare name without arguments."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 @checked
 def usage(name: str) -> str:
-    """Return a system or re-ranker with all its settings at their defaults, as text; raises UnknownName
-    for another name."""
+    """Return a system or re-ranker with all settings and their defaults, as text; raises UnknownName for
+    another name."""
     builder = SYSTEMS.get(name) if name in SYSTEMS else RERANKERS.get(name)
     arguments = []
     for parameter in inspect.signature(builder).parameters.values():

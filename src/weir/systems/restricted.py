@@ -1,6 +1,6 @@
 """Search permitted documents only, by each query's candidates, exclusions and filter.
 
-Forbidden documents are removed before the cut at k. Parts of a system are restricted too.
+Forbidden documents are removed before the cut at k, also in parts of a system.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from weir.errors import ServiceError, warn_of_ranking
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
 
 CANDIDATE_DEPTH = 1 << 14
-"""First depth if only candidates count."""
+"""First depth of the search if queries list candidates."""
 ASKED_DEPTH, MOST_ASKED = 1000, 10_000
-"""First and largest depth of restricted searches with costly calls, such as a server's."""
+"""First and largest depth of a restricted search whose calls are costly, such as a server's."""
 GROWTH_FACTOR, ASKED_GROWTH = 8, 2
 """Growth of the depth while documents are lacking; the second for costly calls."""
 LOWEST_SCORE = -float(np.finfo(np.float32).max)
 """Score of a pair that a scorer cannot score."""
 BLOCK_ROWS = 1 << 24
-"""Results in memory at a time."""
+"""Results held in memory at a time."""
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class RestrictedSearcher(Protocol):
 
 
 def unrestricted(queries: Queries) -> Queries:
-    """Return the queries without candidates, exclusions and filters."""
+    """Return the queries without candidates, exclusions and filters; the same object if they have none."""
     metadata = queries.metadata
     if metadata is None:
         return queries
@@ -52,7 +52,8 @@ def unrestricted(queries: Queries) -> Queries:
 
 
 def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
-    """Return the k best permitted documents of each query; raises BadValue for filters not yet evaluated."""
+    """Return the k best permitted documents of each query; raises BadValue for filters that were not
+    evaluated."""
     if unrestricted(queries) is queries:
         return searcher.search(queries, k, context)
     if isinstance(searcher, RestrictedSearcher):
@@ -71,11 +72,11 @@ def asked_further(
 ) -> Run:
     """Return the k best permitted documents of each query from a system whose calls are costly.
 
-    depths: smallest and largest depth to ask for if queries have candidates or filters.
+    depths: smallest and largest search depth if queries have candidates or filters.
 
-    Queries with too few permitted documents are asked twice as deep, until nothing more comes back, the
-    largest depth is reached, or the service fails: then answers so far count. Warns (RankingWarning) of
-    queries that still lack documents.
+    Queries with too few permitted documents are searched again at twice the depth, until nothing more comes
+    back or the largest depth is reached. If the service fails after a first answer, the answers so far count.
+    Warns (RankingWarning) of queries that still lack documents.
     """
     free, (candidates, excluded) = unrestricted(queries), _lists(queries)
     depth = k + _longest(excluded)
@@ -106,9 +107,9 @@ def asked_further(
 
 
 def note_lacking(run: Run, queries: Queries, k: int, seen: str) -> None:
-    """Warn (RankingWarning) of queries with fewer permitted documents than k.
+    """Warn (RankingWarning) of queries with fewer than k results though more documents are permitted.
 
-    seen: the depth of the search, as text.
+    seen: depth of the search, as text.
     """
     lacking = int((np.diff(run.ptr) < _wanted(queries, k, run.docs)).sum())
     if lacking:
@@ -162,9 +163,10 @@ def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN
 def scored_candidates(
     searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
 ) -> Run:
-    """Return the k best permitted documents of each query: its scored candidates, or a search if it has none.
+    """Return the k best permitted documents of each query: of its candidates, if it lists any, or of a
+    search.
 
-    scorer: scores candidates as the searcher would; those with LOWEST_SCORE are left out.
+    scorer: scores candidates as the searcher would; candidates with LOWEST_SCORE are left out.
     """
     candidates, _ = _lists(queries)
     if candidates is None:
@@ -183,8 +185,8 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """Return each query's candidates in a random order with a fixed seed, scores falling by 1; documents
-    that the corpus lacks are left out."""
+    """Return each query's candidates in a random order with a fixed seed, scores falling by 1, without
+    documents that the corpus lacks."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))

@@ -86,10 +86,9 @@ class StoredRun:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
-        """Return the searcher of the file.
+        """Return the searcher of the file; with an empty collection (NO_DOCUMENTS) no document is unknown.
 
-        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents; without
-        documents in the collection (NO_DOCUMENTS) none is unknown.
+        Raises FormatError for an invalid line, BadRanking for repeated and unknown documents.
         """
         self._content()
         with unquoted(Path(self.path), Path()):  # an experiment of somebody else's may name it
@@ -146,13 +145,14 @@ class StoredRunSearcher:
     doc: Int32
     """Number of each row's document in `docs`, -1 for an unknown one."""
     note: str = ""
-    """Sentence on rows that are left out; "" for none."""
+    """Sentence on dropped rows; "" for none."""
 
     __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the first k results of each query; warns (RankingWarning) of missing queries and rows.
+        """Return the first k results of each query; warns (RankingWarning) of queries without a ranking and
+        of dropped rows.
 
         Raises BadRanking if the file has none of several queries, BadValue for k below 1.
         """
@@ -181,7 +181,7 @@ class StoredRunSearcher:
         return run
 
     def nested(self, queries: Queries, k: int) -> bool:
-        """Return True if reading the file deeper than k would not change the first k results."""
+        """Return True if the first k results would stay the same in a deeper search."""
         ptr, length = self.run.ptr, np.diff(self.run.ptr)
         tied_end = tied_at_end(ptr, tie_groups(ptr, self.run.score))
         return int(length.max(initial=0)) > k or not cut_in_ties(length, tied_end)[1]
@@ -228,7 +228,7 @@ class CandidatePool:
 
 @dataclass(frozen=True, eq=False)
 class CandidatePoolSearcher:
-    """Looks up the candidates of each query among the documents of a corpus."""
+    """Ranks the candidates that each query lists."""
 
     corpus: Corpus
 
@@ -237,7 +237,7 @@ class CandidatePoolSearcher:
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
         """Return the first k permitted candidates of each query; warns (RankingWarning) if there are more.
-        Raises BadValue if the collection names no candidates."""
+        Raises BadValue if none are listed."""
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
                 "pool: the collection names no candidates; where the judged documents of a query are its candidates, "

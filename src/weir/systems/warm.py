@@ -41,16 +41,16 @@ from weir.systems.vectors.exact_search import ArraySource, Similarity, query_dot
 from weir.systems.vectors.exact_search import search as search_vectors
 
 KERNELS = Registry[Callable[[], None]]("kernel")
-"""Runs the kernels of each kind that slices add."""
+"""Functions of slices that run a group of compiled kernels."""
 
 
 def kernel_kinds() -> tuple[str, ...]:
-    """Return the names of all groups of compiled kernels, also of optional packages."""
+    """Return the names of all groups of compiled kernels, including optional packages'."""
     return (*OWN, *KERNELS.names())
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
-    """Return the names of the groups of compiled kernels that a system calls for so many documents."""
+    """Return the groups of compiled kernels that a system and its parts call for so many documents."""
     groups: dict[str, None] = {}
     for part in parts_of(system):
         if isinstance(part, Compiled):
@@ -59,11 +59,11 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
 
 
 def prepare(groups: Iterable[str], report: Callable[[str], None] | None = None) -> float:
-    """Compile or load these groups of kernels, once in a process, and return the seconds taken.
+    """Compile or load these groups of kernels, once in a process; return the seconds taken.
 
     report: called with a line before a group is compiled.
 
-    Raises UnknownName for another group, MissingExtra without the `run` extra.
+    Raises UnknownName for an unknown group, MissingExtra without the `run` extra.
     """
     began = time.perf_counter()
     for group in groups:
@@ -162,4 +162,4 @@ OWN: dict[str, Callable[[], None]] = {
     "dense search": _dense_search,
     "run reading": _read_runs,
 }
-"""Runs the core's own kernels of each kind."""
+"""{group: function that runs its kernels}."""

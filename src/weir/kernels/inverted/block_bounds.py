@@ -11,10 +11,10 @@ from weir.kernels.arrays import Float32, Int32, Int64
 from weir.kernels.jit import jit
 
 RANKS = (10, 100, 1000)
-"""Ranks with stored impacts: the k-th largest impact of a term bounds the k-th best score from below."""
+"""Ranks with stored impacts: a term's k-th largest impact is a lower bound of the k-th best score."""
 
 EXHAUSTIVE_DOCUMENTS = 1 << 13
-"""Documents whose sums stay in the first-level cache and are read in microseconds."""
+"""Number of documents up to which a search adds all postings: their sums stay in the first-level cache."""
 _LISTED_POSTINGS = 10  # shorter lists are read whole sooner than looked up
 _BLOCKED_POSTINGS = 128
 _POSTINGS_PER_BLOCK = 8
@@ -24,16 +24,18 @@ _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitu
 
 
 class BlockBounds(NamedTuple):
-    """Bounds of the posting lists, about a tenth of the postings' size."""
+    """Bounds of posting lists; about a tenth of the postings' size."""
 
     listed: Int32
     """int32[V]: row of a term with at least 10 postings, or -1."""
     top: Float32
-    """float32[L, 4]: largest impact, lower bounds of the 10th, 100th and 1,000th largest; 0 if there are fewer."""
+    """float32[L, 4]: largest impact, lower bounds of the 10th, 100th and 1,000th largest; 0 if there are
+    fewer postings."""
     shift: NDArray[np.uint8]
-    """uint8[L]: a list is cut into ranges of 2**shift internal numbers; 255 for not cut."""
+    """uint8[L]: a list is cut into ranges of 2**shift internal numbers; 255 if it is not cut."""
     base: Int64
-    """int64[L + 1]: offset of each row in `offset` and `peak`; one more entry closes each list."""
+    """int64[L + 1]: offset of each row in `offset` and `peak`, which have one more entry per list that is
+    cut."""
     offset: Int32
     """int32: start of a range within its list."""
     peak: Float32
@@ -61,7 +63,7 @@ class BlockBounds(NamedTuple):
         return bounds
 
     def nbytes(self) -> int:
-        """Return the bytes of memory that the arrays take."""
+        """Return the bytes of memory of the arrays."""
         return sum(array.nbytes for array in self)
 
 

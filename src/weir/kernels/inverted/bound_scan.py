@@ -34,13 +34,13 @@ class BoundSums(NamedTuple):
     weight: Float32
     """float32[longest query]: factor of a list's impacts or of its column's bytes."""
     other: Int64
-    """int64[room], as long as `doc` (int32) and `value` (float64), more than k."""
+    """int64[room], room above k; `doc` int32 and `value` float64 are as long."""
     doc: Int32
     value: Float64
 
     @staticmethod
     def of(documents: int, longest: int, room: int) -> BoundSums:
-        """Return scratch for a window of `documents`, queries of up to `longest` terms, and `room`
+        """Return scratch memory for windows of `documents`, queries of up to `longest` terms, and `room`
         candidates."""
         acc = np.zeros(documents, np.float32)
         weight, other = np.empty(longest, np.float32), np.empty(room, np.int64)
@@ -224,16 +224,14 @@ def search_by_bounds(
     n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
     rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
-    weight.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
+    negative, infinite or NaN.
 
     postings, bounds, columns: the index, and upper bounds of its impacts.
     rank: column of `top` for this k, 0 for none.
-    window: documents of a window, as a power of two.
+    window: binary logarithm of a window's documents.
     sums, best, terms: scratch.
-    left: bool[queries], True for a query with too many candidates, which `search_by_postings` must answer.
-
-    Negative and infinite weights and NaN are invalid.
+    left: bool[queries], set for queries with too many candidates, which `search_by_postings` must answer.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

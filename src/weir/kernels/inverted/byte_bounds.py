@@ -11,7 +11,7 @@ from weir.kernels.arrays import Bytes, Float32, Int32, Int64
 from weir.kernels.jit import jit
 
 WINDOW = 14
-"""Documents of a window, as a power of two: sums stay in the cache and column reads are long."""
+"""Binary logarithm of the documents of a window: sums stay in the cache and column reads are long."""
 
 _FREQUENT_ONE_IN = 8  # a byte a document is then no more to read than the postings are, and faster to add
 _LEAST_DOCUMENTS = 1 << 17  # in fewer documents the postings are in the cache and as fast
@@ -30,10 +30,10 @@ def in_memory(windows: Iterator[Bytes], shape: tuple[int, int, int]) -> Bytes:
 
 
 class ByteBounds(NamedTuple):
-    """Bytes of frequent terms, one per document; for learned weights about a tenth of the postings' size."""
+    """A byte for each frequent term and document; for learned weights about a tenth of the postings' size."""
 
     number: Int32
-    """int32[V]: column of a term, or -1."""
+    """int32[V]: column of a term; -1 for none."""
     step: Float32
     """float32[C]: unit of the bytes of a column."""
     values: Bytes
@@ -46,7 +46,7 @@ class ByteBounds(NamedTuple):
         """Return the columns of an impact index; None for few documents, or without frequent terms.
 
         ptr, doc, impact: int64[V+1], int32[P], float32[P].
-        kept: stores the windows, uint8[C, documents] each in the same memory, as `values` of the final shape.
+        kept: stores windows, uint8[C, documents] in one reused array, and returns them in the final shape.
         """
         frequent, _ = frequent_terms(ptr, n_docs)
         if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
@@ -57,11 +57,7 @@ class ByteBounds(NamedTuple):
     def of_terms(
         frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int, kept: KeptWindows = in_memory
     ) -> ByteBounds:
-        """Return the columns of the given terms.
-
-        ptr, doc, impact: int64[V+1], int32[P], float32[P].
-        kept: stores the windows, uint8[C, documents] each in the same memory.
-        """
+        """Return the columns of these terms; arguments are as for `of`."""
         step = np.zeros(len(frequent), np.float32)
         _steps(frequent, ptr, impact, step)
         windows, terms, documents = shape = column_shape(n_docs, len(frequent))

@@ -16,14 +16,13 @@ def search_exhaustively(
     postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
-    weight.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
+    negative, infinite or NaN.
 
     most: float32[V], largest impact of each term.
-    acc: float64 sums of all documents, padded to a multiple of 64, and one more, all zero before and after.
+    acc: float64 sums of documents, padded to a multiple of 64, and one more; zero before and after.
+    acc_bits: `acc` as int64.
     best: scratch for more than k + 64 keys and for the terms of a query.
-
-    Negative and infinite weights and NaN are invalid.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

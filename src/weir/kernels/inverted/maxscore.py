@@ -26,12 +26,12 @@ class WindowSums(NamedTuple):
     bits: Int64
     """`acc` as int64."""
     doc: Int32
-    """int32[documents]: candidates, with their sums in `value`."""
+    """int32[documents]: candidates; `value` has their sums."""
     value: Float64
 
     @staticmethod
     def of(documents: int) -> WindowSums:
-        """Return scratch for a window of this many documents, zeroed."""
+        """Return zeroed scratch memory for windows of this many documents."""
         acc = np.zeros(documents + 1)
         return WindowSums(acc, acc.view(np.int64), np.empty(documents, np.int32), np.empty(documents))
 
@@ -218,16 +218,14 @@ def search_by_postings(
     n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
-    """Write the k best documents of each query to `hits`; return 0, or 1 without searching for an invalid
-    weight.
+    """Write the k best documents of each query to `hits`; return 0, or 1 without searching if a weight is
+    negative, infinite or NaN.
 
     postings, bounds: the index, and bounds of its lists.
     rank: column of `top` for this k, 0 for none.
-    window: documents of a window, as a power of two.
+    window: binary logarithm of a window's documents.
     best: scratch for more than k keys.
     sums, terms, live: scratch.
-
-    Negative and infinite weights and NaN are invalid.
     """
     for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
         if not 0.0 <= queries.weight[j] < np.inf:

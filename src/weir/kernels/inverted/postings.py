@@ -6,8 +6,8 @@ Arrays of an impact index of V terms, N documents, P postings:
     doc     int32[P]       internal document numbers, ascending within a term.
     impact  float32[P]     score that one occurrence of the term in a query adds.
 
-Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` names their
-documents.
+Internal numbers are the tie order: 0 is the document whose id sorts last. `order int32[N]` maps them to
+corpus numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Pairs: TypeAlias = tuple[Int64, Int32, Counts]
 
 
 class TermPairs(NamedTuple):
-    """`Pairs`, for kernels."""
+    """The same as `Pairs`, for kernels."""
 
     ptr: Int64
     term: Int32
@@ -36,20 +36,22 @@ class TermPairs(NamedTuple):
 
 
 class TermWeights(NamedTuple):
-    """Term weights, document norms and the formula that make impacts from counts."""
+    """Term weights, document norms and the formula that turn counts into impacts."""
 
     weight: Float32
-    """float32[V], idf of each term with its factors."""
+    """float32[V]: idf of each term times its factors."""
     norm: Float32
-    """float32[N] by internal number: inverse norms for LUCENE, k1 * ((1 - b) + b * length / average) for RATIO."""
+    """float32[N] by internal number: inverse norms for LUCENE, k1 * ((1 - b) + b * length / average) for
+    RATIO."""
     formula: int
+    """LUCENE, RATIO or VALUE."""
 
 
 LUCENE, RATIO, VALUE = 0, 1, 2
 """Formulas of impacts: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
 
 _EXACT_CODES = 24
-"""Lengths below this have their own code; of longer ones three bits after the leading one are kept."""
+"""Shorter lengths have their own code; longer ones keep three bits after the leading bit."""
 
 
 def _decode(code: int) -> int:
@@ -78,7 +80,7 @@ def average_length(lengths: NDArray[np.integer]) -> float:
 def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
     """Return Lucene's idf of each term, ln(1 + (n_docs - df + 0.5) / (df + 0.5)), float32[V].
 
-    df: number of documents with each term.
+    df: document frequency of each term.
     n_docs: documents whose field is not empty.
     """
     d = df.astype(np.float64)
@@ -91,7 +93,7 @@ def lucene_inverse_norms(
     """Return 1 / (k1 * ((1 - b) + b * length / average)) in Lucene's float32, float32[N]; zeros if `average`
     is 0.
 
-    exact: use true lengths instead of the one-byte lengths.
+    exact: use true lengths, not the lengths that one byte represents.
     """
     one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
     used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
@@ -139,10 +141,8 @@ def _count_batch(
 
 
 class ForwardBuilder:
-    """A collector of the (term, count) pairs of documents, batch by batch.
-
-    Memory: 6 bytes for a pair (10 once a count exceeds 65,535) and 8 for a document.
-    """
+    """Collects the (term, count) pairs of documents, batch by batch, in 6 bytes a pair (10 once a document
+    exceeds 65,535 tokens) and 8 a document."""
 
     def __init__(self) -> None:
         self._clear()
@@ -159,8 +159,8 @@ class ForwardBuilder:
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
         """Add documents, and return their lengths without dropped tokens, int64[n].
 
-        dptr: offsets of the documents in `terms`.
-        terms: int32, -1 for a dropped token.
+        dptr: int64[n + 1], offsets of the documents in `terms`.
+        terms: int32, negative for a dropped token.
         n_terms: greater than every term number so far.
         """
         self._reserve(len(terms), n_terms)
@@ -185,10 +185,8 @@ class ForwardBuilder:
         return lengths
 
     def finish(self) -> Pairs:
-        """Return the (term, count) pairs of all documents, and drop them.
-
-        (fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]).
-        """
+        """Return the pairs of all documents and start anew: (ptr int64[N+1], term int32[P], count uint16[P]
+        or int32[P])."""
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
@@ -196,8 +194,8 @@ class ForwardBuilder:
         return result
 
     def drained(self) -> tuple[Int64, Int32, Int32]:
-        """Return the pairs added since the last call, (fptr int64[N+1], fterm int32[P], ftf int32[P]), and
-        drop them."""
+        """Return the pairs added since the last call, and drop them: (ptr int64[n+1], term int32[P], count
+        int32[P])."""
         result = (
             np.concatenate(self._ptr),
             self._term[: self._used].copy(),
@@ -227,7 +225,7 @@ def add_frequencies(fterm: Int32, df: Int32) -> None:
 def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
     """Return the number of documents with each term, int32[n_terms].
 
-    fterm: int32[pairs], the distinct terms of each document, joined.
+    fterm: int32[pairs], the distinct terms of each document, concatenated.
     """
     df = np.zeros(n_terms, np.int32)
     add_frequencies(fterm, df)
@@ -253,8 +251,7 @@ def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, 
 
 
 def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
-    """Return (ptr, term, value) of documents with several fields joined, values of equal terms added in field
-    order.
+    """Return the fields of documents joined, (ptr, term, value), adding values of equal terms in field order.
 
     fields: (ptr int64[N + 1], term int32, value float64) of the same documents.
     """
@@ -328,8 +325,8 @@ def write_postings(
 ) -> None:
     """Write the postings of documents, numbered from `first`, into the lists of their terms.
 
-    fptr, fterm, value: each document's terms and impacts.
-    cursor: int64[V], position in each list; moved.
+    fptr, fterm, value: terms and impacts of each document.
+    cursor: int64[V], next position in each list; advanced.
     doc, impact: int32[P] and float32[P], filled.
     """
     for i in range(len(fptr) - 1):
@@ -356,7 +353,7 @@ def _by_block(
 
 
 def by_block(fptr: Int64, fterm: Int32, ftf: Int32, block: Int32, blocks: int) -> tuple[Int64, Int32, Int32]:
-    """Return the (term, count) pairs of documents sorted stably by block: (ends int64[blocks + 1], term,
+    """Return the (term, count) pairs of documents sorted stably by block, (ends int64[blocks + 1], term,
     count).
 
     fptr, fterm, ftf: the pairs of each document.
@@ -380,10 +377,8 @@ def append_lists(
     out_doc: Int32,
     out_impact: Float32,
 ) -> int:
-    """Write a block's posting lists, with impacts, after the lists of earlier blocks.
-
-    Returns the start of the next block in `doc`.
-    """
+    """Write a block's posting lists, with impacts, after the lists of earlier blocks; return the start of the
+    next block in `doc`."""
     weight, norm, formula = weights
     for t in range(len(sizes)):
         to, w = cursor[t], weight[t]

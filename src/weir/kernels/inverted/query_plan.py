@@ -1,4 +1,4 @@
-"""Merge, bound and order the posting lists of a query's terms, and find their parts in a window of
+"""Merge, bound and order the posting lists of a query's terms, and find their postings in a window of
 documents."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weir.kernels.jit import jit
 
 
 class Postings(NamedTuple):
-    """An inverted index: postings of term t are ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
+    """An inverted index: term t has the entries ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
 
     ptr: Int64
     doc: Int32
@@ -22,7 +22,7 @@ class Postings(NamedTuple):
 
 
 class SparseQueries(NamedTuple):
-    """Queries as weighted terms: query q has term[ptr[q]:ptr[q + 1]] with the same rows of weight."""
+    """Queries as weighted terms: query q has the entries ptr[q]:ptr[q + 1] of term and weight."""
 
     ptr: Int64
     term: Int32
@@ -33,17 +33,18 @@ class QueryTerms(NamedTuple):
     """Posting lists of a query's terms by decreasing bound; arrays as long as the longest query."""
 
     start: Int64
-    """Range start..end-1 of the list among the postings."""
+    """The list has the postings start..end-1."""
     end: Int64
     now: Int64
-    """Range now..stop-1 of the list within the window."""
+    """Its postings in the window are now..stop-1."""
     stop: Int64
     ranges: Int64
-    """First range in `offset` and `peak` of the block bounds, or -1."""
+    """First range in `offset` and `peak` of the block bounds; -1 for none."""
     shift: Int64
     """As `BlockBounds.shift`."""
     order: Int64
-    """Scratch, as `number`, `column`, `merged_weight`, `merged_bound`; number[order[i] & LOW] is the i-th term."""
+    """Scratch, as are `number`, `column`, `merged_weight` and `merged_bound`; number[order[i] & LOW] is the
+    i-th term."""
     number: Int64
     column: Int64
     weight: Float64
@@ -54,14 +55,14 @@ class QueryTerms(NamedTuple):
 
     @staticmethod
     def of(longest: int) -> QueryTerms:
-        """Return unfilled arrays with room for a query of `longest` terms."""
+        """Return unfilled arrays for queries of up to `longest` terms."""
         return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
 
 
 @jit
 def first_at(doc: Int32, low: int, high: int, number: int) -> int:
     """Return the first position in doc[low:high], ascending, whose value is at least `number`; `high` if
-    none."""
+    there is none."""
     step = 1
     while low + step < high and doc[low + step] < number:
         low += step
@@ -86,7 +87,8 @@ def plan(
     score).
 
     rank: column of `top` for this k, 0 for none.
-    window: documents of a window, as a power of two.
+    window: binary logarithm of a window's documents.
+    best: scratch.
 
     Unknown terms and weights of 0 are left out; repeated terms are merged.
     """
@@ -144,10 +146,10 @@ def plan(
 def enter_window(
     doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
-    """Set `terms.stop` to each list's end before document `finish`; return (lists with postings there, sum of
-    their bounds).
+    """Set `terms.stop` to each list's end before document `finish`; return (number of lists with postings in
+    the window, sum of their bounds).
 
-    offset: first postings of the ranges of documents, for the lists that have them.
+    offset: see `BlockBounds`.
     live: receives these lists, by decreasing bound.
     """
     n_live, total = 0, 0.0

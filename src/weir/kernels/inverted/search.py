@@ -46,18 +46,19 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic] | None = None) -> ND
 
 @dataclass(frozen=True, eq=False)
 class Impacts:
-    """An impact index ready for search; arrays may be memory-mapped."""
+    """An impact index ready to search; arrays may be memory-mapped."""
 
     n_docs: int
     ptr: Int64
     doc: Int32
     impact: Float32
     bounds: BlockBounds | None
-    """None for so few documents that all postings are added."""
+    """None for so few documents that a search adds all postings."""
     columns: ByteBounds | None = None
-    """For learned weights, under which single frequent terms say little; None searches by postings alone."""
+    """For weights from a model, with which frequent terms bound scores badly; None searches by postings
+    alone."""
     arrays: tuple[Any, ...] = field(init=False, repr=False)
-    """Read-only, for kernels: postings, then bounds or the largest impact of each term, then columns."""
+    """Read-only arrays for kernels: postings, bounds or the largest impact of each term, columns."""
 
     def __post_init__(self) -> None:
         ptr, impact = _read_only(self.ptr, np.int64), _read_only(self.impact, np.float32)
@@ -88,9 +89,12 @@ def _window(n_docs: int) -> int:
 # score starts at the k-th largest impact of a single term. An index with columns is searched by upper bounds of all
 # scores (bound_scan.py), with the same bits. All skipping is by proof.
 def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, threads: int = 1) -> Hits:
-    """Return the k best documents of each query, best first, with doc -1 and score 0 beyond each count.
+    """Return the k best documents of each query, best first; entries beyond a query's count have doc -1 and
+    score 0.
 
-    qptr, qterm, qweight: int64[Q+1]; int32, -1 for an unknown term; float32, >= 0.
+    qptr: int64[Q+1].
+    qterm: int32, -1 for an unknown term.
+    qweight: float32, from 0.
 
     Raises BadValue for k < 1, inconsistent sizes, and weights that are negative or not finite.
     """

@@ -22,10 +22,10 @@ _INSERTION_SORT_KEYS = 48  # keys that are sorted by insertion
 
 
 class Selection(NamedTuple):
-    """Scratch memory to select the best keys of a query, reused for the next query."""
+    """Scratch memory to select a query's best keys, reused for the next query."""
 
     keys: Keys
-    """int64[room], as `spare`."""
+    """int64[room], like `spare`."""
     spare: Keys
     counts: Keys
     """int64[2048]."""
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
 
     @staticmethod
     def of(room: int) -> Selection:
-        """Return scratch memory to select among up to `room` keys."""
+        """Return scratch memory for up to `room` keys."""
         number = np.empty(1, np.float32)
         return Selection(
             *np.empty((2, room), np.int64), np.empty(2048, np.int64), number, number.view(np.uint32)
@@ -43,7 +43,8 @@ class Selection(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """The best documents of each query: count int32[Q], doc int32[Q, k] (-1 beyond count), score float32[Q, k]."""
+    """The best documents of each query: count int32[Q], doc int32[Q, k] with -1 beyond count, score
+    float32[Q, k]."""
 
     count: NDArray[np.int32]
     doc: NDArray[np.int32]
@@ -170,7 +171,8 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
 
 @jit
 def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
-    """Write the first n keys, already sorted, as documents and scores to query q's row of the results."""
+    """Write the first n keys, sorted already, as documents and scores to row q of the results, and -1 and 0
+    after them."""
     hits.count[q] = n
     for i in range(hits.doc.shape[1]):
         best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)

@@ -22,8 +22,7 @@ GAINS = {"gain": _NAMED}
 
 
 def hit_counts(j: Judged, k: int | None, rel: float) -> Int64:
-    """Return the number of relevant documents among the first k of each query, int64[queries]; k None
-    counts all ranks."""
+    """Return the number of relevant documents among the first k (None: all) of each query, int64[queries]."""
     return j.per_query(j.query, j.found(k, rel))
 
 
@@ -33,14 +32,18 @@ def returned_counts(j: Judged, k: int | None) -> Int64:
 
 
 def place_in_query(query: NDArray[np.integer]) -> Int64:
-    """Return the position, from 0, of each row among its query's rows, int64[n]; rows must be sorted by
-    query."""
+    """Return the position, from 0, of each row among its query's rows, int64[n].
+
+    query: query number of each row, ascending.
+    """
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
 
 def sum_until(query: Int32, values: Float64) -> Float64:
-    """Return the running sum of values within each query, float64[n], added in row order; rows must be
-    sorted by query."""
+    """Return the running sum of values within each query, float64[n], added in row order.
+
+    query: query number of each row, ascending.
+    """
     sums = values.astype(np.float64)
     for rows in _by_place(query):
         sums[rows] += sums[rows - 1]
@@ -50,10 +53,9 @@ def sum_until(query: Int32, values: Float64) -> Float64:
 def sum_within(
     query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
 ) -> Float64:
-    """Return for each pair of `of` and `until` the sum of values of query `of` down to rank `until`; 0
-    without any.
+    """Return, for each i, the sum of values of query of[i] down to rank until[i], float64; 0 without rows.
 
-    Rows of query, rank and values must be sorted by query, then rank.
+    query, rank, values: rows, sorted by query, then rank.
     """
     sums = np.append(0.0, sum_until(query, values))
     stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
@@ -65,8 +67,10 @@ def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
 
 
 def product_before(query: Int32, values: Float64) -> Float64:
-    """Return for each row the product of its query's earlier values, 1 for the first; rows must be sorted
-    by query."""
+    """Return the product of the query's earlier values for each row, float64[n]; 1 for its first row.
+
+    query: query number of each row, ascending.
+    """
     products = np.ones(len(values))
     for rows in _by_place(query):
         products[rows] = products[rows - 1] * values[rows - 1]
@@ -81,15 +85,14 @@ def _by_place(query: Int32) -> list[Int64]:
 
 
 def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
-    """Return above / below, float64[n]; 0 if below is 0, as in trec_eval."""
+    """Return above / below, float64[n]; 0 where `below` is 0, as in trec_eval."""
     values = np.zeros(len(above), np.float64)
     np.divide(above, below, out=values, where=np.asarray(below) != 0)
     return values
 
 
 def gain_table(text: str) -> str:
-    """Return a gain table such as "1=1,2=3" sorted by grade; raises ValueError, with the expected form,
-    for other text."""
+    """Return the text of a gain table, such as "1=1,2=3", sorted by grade; raises ValueError for other text."""
     pairs = [
         re.fullmatch(r"\s*([0-9]{1,5}(?:\.[0-9]{1,16})?)\s*=\s*([0-9.eE+-]{1,25})\s*", part)
         for part in text.split(",")
@@ -108,11 +111,11 @@ TABLE = {"gain": gain_table}
 
 
 def gain_of(grade: Grades, gain: str) -> Float64:
-    """Return the gain of each grade: the grade itself for "linear", 2^grade - 1 for "exp", or its value in a
-    table such as "1=2,3=9".
+    """Return the gain of each grade, float64[n]: the grade for "linear", 2^grade - 1 for "exp", or from a
+    table "1=2,3=9".
 
-    Grades below 0 gain 0; grades missing in a table are their own gain. Raises BadValue for "exp" and a grade
-    above 500.
+    Grades below 0 gain 0; a grade that is not in the table is its own gain. Raises BadValue for "exp" and a
+    grade above 500.
     """
     worth = np.maximum(grade, 0).astype(np.float64)
     if gain == "exp":
@@ -127,7 +130,7 @@ def gain_of(grade: Grades, gain: str) -> Float64:
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
-    """Return (query, rank, gain) of the first k documents with a gain above 0, by query, then rank.
+    """Return (query, rank, gain) of the documents among the first k with a gain above 0, by query, then rank.
 
     gain: "linear", "exp" or a table, as for `gain_of`.
     """
@@ -140,11 +143,9 @@ def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Floa
 
 
 def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
-    """Return (query, rank from 1, gain) of each query's best possible ranking, judged documents with a gain
-    above 0.
+    """Return (query, rank, gain) of the ideal ranking of judged documents with a gain above 0, as `found_gains`.
 
-    k: ranks to return; None for all.
-    gain: "linear", "exp" or a table, as for `gain_of`.
+    k: number of ranks; None for all.
     """
     query, rank = j.ideal_query(), j.ideal_rank()
     rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)
@@ -165,8 +166,7 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
-    """Raise BadValue if a judgment, returned or not, has a grade above `max_grade`, the highest of the
-    scale."""
+    """Raise BadValue if a judgment, returned or not, has a grade above `max_grade`, the highest of the scale."""
     highest = j.ideal.max(initial=0)
     if highest > max_grade:
         raise BadValue(
@@ -175,7 +175,7 @@ def refuse_beyond(j: Judged, max_grade: int) -> None:
 
 
 def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
-    """Return the highest grade of each query's judgments, [queries]; 0 if none is above 0."""
+    """Return the highest grade of each query's judgments, int64 or float64[queries]; 0 if none is above 0."""
     best = np.zeros(len(j), np.result_type(j.ideal, np.int64))
     some = np.flatnonzero(np.diff(j.ideal_ptr))
     best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
@@ -183,8 +183,7 @@ def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
 
 
 def powers(base: float, exponent: NDArray[np.number]) -> Float64:
-    """Return base ** exponent for whole exponents from 0, float64[n], with the same bits on all
-    processors."""
+    """Return base ** exponent for whole exponents from 0, float64[n], with the same bits on all processors."""
     # By multiplications only: the bits of np.power differ between processors.
     left, square = exponent.astype(np.int64), base
     power = np.ones(left.shape)

@@ -1,8 +1,8 @@
-"""C/W/L measures: models of a reader who goes on from each rank with some probability.
+"""C/W/L measures: the expected gain per document seen by a reader who goes on from each rank with some
+probability.
 
-The value is the expected gain per document seen. A document's gain is its grade divided by `max_grade`, the highest
-of the scale (default 4); a higher grade is refused, an unjudged document gains nothing. Without a cut-off the
-reader may go on to rank 1,000, even if fewer are returned, as in cwl_eval.
+A document's gain is grade / `max_grade`, 0 if unjudged. Without a cutoff the reader may go on to rank 1,000,
+as in cwl_eval.
 """
 
 from __future__ import annotations
@@ -112,10 +112,9 @@ def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 
 
 
 def patience(rank: Float64) -> Float64:
-    """Return the square of (rank - 1) / rank, the probability of going on in INSQ and INST.
+    """Return ((rank - 1) / rank)^2, the probability of going on in INSQ and INST, float64.
 
-    rank: in INSQ the rank plus 2T, where T is the gain wanted; in INST the rank plus T and the gain still
-        wanted.
+    rank: the rank plus 2T in INSQ, the rank plus T and the gain still wanted in INST; T is the wanted gain.
     """
     return np.square((rank - 1.0) / rank)
 

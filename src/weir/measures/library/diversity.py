@@ -1,7 +1,7 @@
-"""Measures of rankings that should serve every intent of a query. Relevant: the grade is `rel` or better.
+"""Measures of rankings that should serve every intent (subtopic) of a query. Relevant: the grade is `rel` or
+better.
 
-They need judgments of intents (subtopics): TREC's second column. Only intents with a known relevant document count,
-all alike; a query without any scores 0.
+Only intents with a known relevant document count, all alike; a query without any scores 0.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ Discount: TypeAlias = Callable[[Float64], Float64]
 def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
-    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it too.
+    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, if s documents above serve it
+    too. The ideal ranking greedily takes the best document at each rank, as in ndeval, so values may slightly
+    exceed 1.
+
     alpha: loss of worth by each such document, 0 to 1.
 
-    The ideal ranking greedily takes the best document at each rank, as in ndeval, which is not always optimal:
-    values may slightly exceed 1. Source: Clarke et al. 2008; ndeval 4.5.
+    Source: Clarke et al. 2008; ndeval 4.5.
     """
     return _normalised(intents_of(j), k, rel, alpha, logarithmic)
 
@@ -152,7 +154,7 @@ def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
 
 
 def intents_of(j: Judged) -> JudgedIntents:
-    """Return the ranks by intent in a join; raises BadValue for judgments without intents."""
+    """Return the ranks by intent of a join; raises BadValue for judgments without intents."""
     if j.intents is None:
         raise BadValue(
             "the judgments are of documents, not of intents; a diversity measure needs lines such as "
@@ -173,8 +175,10 @@ def reciprocal(rank: Float64) -> Float64:
 
 
 def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
-    """Return each query's gain from (intent, rank) pairs, float64[queries]: discounted by rank, and by 1 -
-    alpha for each earlier document of the intent."""
+    """Return each query's gain from (intent, rank) pairs, float64[queries].
+
+    A pair gains its discount at this rank, times 1 - alpha for each earlier document of the intent.
+    """
     intent, rank = found
     worth = powers(1.0 - alpha, place_in_query(intent)) * discount(rank.astype(np.float64))
     return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
@@ -191,6 +195,6 @@ def _by_perfect(seen: JudgedIntents, k: int, rel: float, alpha: float, discount:
 
 
 def perfect_gain(k: int, alpha: float, discount: Discount) -> float:
-    """Return the gain of an intent for which each of the first k documents is relevant."""
+    """Return the gain of one intent to which each of the first k documents is relevant."""
     rank = np.arange(1, k + 1, dtype=np.float64)
     return float(np.sum(powers(1.0 - alpha, rank - 1.0) * discount(rank)))

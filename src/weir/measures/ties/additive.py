@@ -41,11 +41,11 @@ TIED.add("Compat", OverTies(worth="grade"))
 
 
 def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None = None) -> Float64:
-    """Return the mean, over all orders of tied documents, of the sum of worth times the weight of the rank,
+    """Return the mean, over all orders of tied documents, of the sum of worth times weight of the rank,
     float64[queries].
 
     k: last rank that counts, for all queries or for each; None for all ranks.
-    worth: float64[n], worth of each judged document in the join.
+    worth: float64[n], of each judged document in the join.
     weight: maps ranks to weights, by default 1.
     """
     groups = Groups.in_join(j)

@@ -26,14 +26,14 @@ from weir.measures.ties.tie_groups import Groups, hypergeometric, over_ties
 # McSherry and Najork 2008 for AP, RR and the like; the others follow in the same way.
 _CELLS = 1 << 20  # numbers worked on at a time
 Adds: TypeAlias = Callable[[Int64, Int64, Int64], Float64]
-"""Maps groups, places and numbers of marked documents above within the group (broadcast) to the amounts added."""
+"""Maps groups, ranks and numbers of marked documents above (arrays that broadcast) to contributions."""
 
 
 def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds, k: int | None) -> Float64:
-    """Return the mean contribution of `count` documents of each tie group over its orders, float64[groups].
+    """Return the mean contribution of `count` documents of each tie group over all orders, float64[groups].
 
-    others: number of marked documents among the others of the group.
-    adds: contribution of a document, from group, rank and marked documents above it.
+    others: number of marked documents among the group's other documents.
+    adds: contribution of a document, from its group, its rank and the marked documents of the group above it.
     k: last rank that counts; None for all.
     """
     values = np.zeros(len(groups))
@@ -56,9 +56,9 @@ def mean_over_orders(groups: Groups, count: Float64, others: Float64, adds: Adds
 
 
 def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, k: int | None) -> Float64:
-    """Return the mean contribution of the marked rows of each tie group over its orders, float64[groups].
+    """Return the mean contribution of the marked rows of each tie group over all orders, float64[groups].
 
-    adds: contribution of a document, from group, rank and the number of marked rows above it, earlier groups
+    adds: contribution of a row, from its group, its rank and the marked rows above it, earlier groups
         included.
     k: last rank that counts; None for all.
     """
@@ -70,7 +70,7 @@ def mean_by_marked_above(groups: Groups, marked: NDArray[np.bool_], adds: Adds, 
 
 
 def per_query(j: Judged, groups: Groups, values: Float64) -> Float64:
-    """Return the sum of `values`, float64[groups], over the groups of each query, float64[queries]."""
+    """Return the sum of `values`, float64[groups], over each query's groups, float64[queries]."""
     return j.total(groups.query.astype(np.int32), values)
 
 

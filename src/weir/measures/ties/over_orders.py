@@ -1,7 +1,4 @@
-"""Compute the mean, worst and best value of a measure over all orders of tied documents.
-
-Only queries with a judged document among their ties are computed again.
-"""
+"""Compute the mean, worst and best value of a measure over all orders of tied documents."""
 
 from __future__ import annotations
 
@@ -26,19 +23,19 @@ _RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much
 
 @dataclass(frozen=True, eq=False)
 class TiedQueries:
-    """The queries of a run in which a judged document is tied."""
+    """Queries of a run in which a judged document is tied."""
 
     codes: Int64
     """int64[queries]: their numbers."""
     judged: Judged
     """The join of these queries only."""
     nearest: Int32
-    """int32[queries]: first rank of the first group of ties with a judged document."""
+    """int32[queries]: first rank of the first tie group with a judged document."""
 
     @staticmethod
     def of(judged: Judged, codes: Int64) -> TiedQueries:
-        """Return the join restricted to the queries with these numbers; in each a judged document must be
-        tied."""
+        """Return the join restricted to the queries with these numbers, each of which must have a tied judged
+        document."""
         part = judged.take(codes) if len(codes) < len(judged) else judged
         rows = np.flatnonzero(part.last > part.first)[::-1]
         nearest = np.zeros(len(codes), np.int32)
@@ -46,7 +43,7 @@ class TiedQueries:
         return TiedQueries(codes, part, nearest)
 
     def tied_within(self, k: int | None) -> TiedQueries | None:
-        """Return the queries with ties that begin within the first k ranks; None without any."""
+        """Return the queries with ties that begin within the first k ranks (None: all); None if none."""
         if k is None or (reached := self.nearest <= k).all():
             return self
         some = np.flatnonzero(reached)
@@ -57,7 +54,7 @@ class TiedQueries:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """A join, and its queries whose values ties may change, in blocks of about a million ranks."""
+    """A join, with its queries whose values ties may change, in blocks of about a million ranks."""
 
     judged: Judged
     parts: tuple[TiedQueries, ...]
@@ -76,8 +73,7 @@ class Tied:
         return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
 
     def seen_by(self, measure: Measure) -> Tied:
-        """Return only the ties that can change this measure, given its cut-off and whether it is
-        condensed."""
+        """Return only the ties that can change this measure, by its cutoff and its condensing."""
         whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
         k = None if measure.by_intent else measure.cutoff
         cut = (part.tied_within(k) for part in whole.parts)
@@ -88,7 +84,6 @@ def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
     """Return a measure's exact mean over all orders of tied documents, float64[queries].
 
     values: the measure in trec order, float64[queries].
-
     Raises BadValue for a query with too many orders, if the measure has no formula.
     """
     rule, found = _rule(measure), values.copy()
@@ -110,7 +105,8 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
     """Return a measure's (smallest, largest) value over all orders of tied documents, float64[queries] each.
 
     values: the measure in trec order, float64[queries].
-    strict: try all orders if no rule is known, and raise BadValue if they are too many; else NaN.
+    strict: for a measure without a rule, try all orders, and raise BadValue if they are too many; else give
+        NaN.
     """
     rule, low, high = _rule(measure), values.copy(), values.copy()
     if rule.worth == "nothing":

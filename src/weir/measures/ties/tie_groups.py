@@ -1,4 +1,4 @@
-"""Groups of documents of equal score, and the rules of each measure for them, registered by `over_ties`."""
+"""Groups of documents of equal score, and each measure's rules for them, registered by `over_ties`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Mean: TypeAlias = Callable[..., Float64 | None]
 Worth: TypeAlias = Literal[
     "relevant", "gain", "persistent", "grade", "judged", "assessed", "wrong", "nothing"
 ]
-"""The property by which one of two tied documents is better, such as its gain; "nothing" if none."""
+"""The property by which the better of two tied documents is known, such as its gain; "nothing" if order does
+not matter."""
 
 
 Ends: TypeAlias = Callable[..., tuple[Float64, Float64]]
@@ -30,25 +31,24 @@ F = TypeVar("F", bound=Mean)
 
 @dataclass(frozen=True)
 class OverTies:
-    """The rules of how a measure's mean, worst and best value over orders of ties are computed; without
-    any, all orders are tried."""
+    """How a measure's mean, worst and best value over orders of ties are computed; without rules all orders
+    are tried."""
 
     mean: Mean | None = None
     worth: Worth | None = None
-    """Property by which the worthier of two neighbours ranks first in the best order (last in the worst)."""
+    """Property by which tied documents are sorted in the best order, and reversed in the worst."""
     ends: Ends | None = None
-    """Worst and best value, if these are not given by sorted orders."""
+    """Computes worst and best value, if sorted orders do not give them."""
 
 
 TIED: Registry[OverTies] = Registry("measure under tie")
 
 
 def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -> Callable[[F], F]:
-    """Return a decorator that registers a function as a measure's exact mean over all orders of tied
-    documents.
+    """Return a decorator that registers a function as the exact mean of the named measure over all orders of ties.
 
-    worth: the property by which one of two tied documents ranks first in the best order.
-    ends: computes worst and best value, if sorted orders do not give these.
+    worth: property by which tied documents are sorted in the best order.
+    ends: computes worst and best value, if sorted orders do not give them.
     """
 
     def add_mean(mean: F) -> F:
@@ -60,7 +60,7 @@ def over_ties(name: str, worth: Worth | None = None, ends: Ends | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Judged documents grouped by equal score; an untied document is a group of one."""
+    """Judged documents of a join grouped by equal score; an untied document is a group of its own."""
 
     of_row: Int64
     """int64[n]: group of each row of the join."""
@@ -69,11 +69,14 @@ class Groups:
     first: Int64
     """int64[groups]: first place, from 1."""
     size: Int64
-    """int64[groups]: number of documents, unjudged ones included."""
+    """int64[groups]: number of documents, unjudged documents included."""
 
     @staticmethod
     def of(query: NDArray[np.integer], first: NDArray[np.integer], last: NDArray[np.integer]) -> Groups:
-        """Return the tie groups of rows, which must be sorted by query and first place."""
+        """Return the tie groups of rows, which must be sorted by query and first rank.
+
+        first, last: lowest and highest rank that an order of ties can give each row.
+        """
         opens = np.ones(len(query), np.bool_)
         opens[1:] = (query[1:] != query[:-1]) | (first[1:] != first[:-1])
         at = np.flatnonzero(opens)
@@ -82,7 +85,7 @@ class Groups:
 
     @staticmethod
     def in_join(j: Judged) -> Groups:
-        """Return the judged documents of a join, grouped by equal score."""
+        """Return the tie groups of a join's judged documents."""
         return Groups.of(j.query, j.first, j.last)
 
     def __len__(self) -> int:
@@ -93,24 +96,21 @@ class Groups:
         return np.bincount(self.of_row, values.astype(np.float64), len(self)).astype(np.float64, copy=False)
 
     def before(self, values: Float64) -> Float64:
-        """Return the sum of values over the earlier groups of each group's query, float64[groups]."""
+        """Return the sum of values over the earlier groups of the same query, for each group, float64[groups]."""
         so_far = np.cumsum(values) - values
         return so_far - so_far[np.searchsorted(self.query, self.query)]
 
     def places(self, kept: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-        """Return (places from 1 that the kept groups span, group of each place), int64[places] each.
-
-        kept: bool[groups].
-        """
+        """Return (rank, its group) for all ranks that the groups marked True span, int64[ranks] each."""
         which = np.flatnonzero(kept)
         place, of = stretches(self.first[which], self.first[which] + self.size[which])
         return place, which[of]
 
     def by_size_and_others(self, others: Int64, kept: NDArray[np.bool_]) -> Iterator[tuple[int, int, Int64]]:
-        """Yield (size, others, numbers of the groups) for each distinct pair of size and `others` among the
-        kept groups.
+        """Yield (size, others, numbers of the groups) for each distinct pair of size and `others` of the
+        groups marked True.
 
-        kept: bool[groups].
+        others: int64[groups].
         """
         which = np.flatnonzero(kept)
         which = which[np.lexsort((others[which], self.size[which]))]
@@ -122,10 +122,9 @@ class Groups:
 
 
 def hypergeometric(population: int, marked: int, rows: int) -> Float64:
-    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked +
-    1].
+    """Return the probability that i draws without replacement contain x marked items, float64[rows, marked + 1].
 
-    rows: numbers of draws i, from 0; at most population + 1.
+    Row i, from 0, is for i draws, column x for x items; rows is at most population + 1.
     """
     # Every step adds positive terms, so that nothing cancels.
     chance = np.zeros((rows, marked + 1))

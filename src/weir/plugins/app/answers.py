@@ -26,7 +26,7 @@ MOST_FIELDS, FIELD_CHARACTERS = 12, 120
 
 @dataclass(frozen=True)
 class Judgment:
-    """The grade of a document for a query, with its origin."""
+    """A document's grade for a query, with its origin and the pool that gave it."""
 
     grade: float
     origin: str
@@ -42,7 +42,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Answer:
-    """A document in a system's ranking, on a query's page."""
+    """A ranked document on a query's page: rank, score, excerpt, judgments, ranks in other systems."""
 
     rank: int
     document: str
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """The first documents of one system's ranking, on a query's page."""
+    """A system's first documents on a query's page."""
 
     system: System
     value: float
@@ -80,7 +80,7 @@ Rankings: TypeAlias = Sequence[Sequence[tuple[str, float]]]
 
 
 def ranks_in(rankings: Rankings) -> Callable[[str], tuple[int | None, ...]]:
-    """Return a function that maps a document to its rank from 1 in each ranking; None where it is absent."""
+    """Return a function from a document to its rank, from 1, in each ranking; None where it is absent."""
     places = [{document: rank for rank, (document, _) in enumerate(one, 1)} for one in rankings]
     return lambda document: tuple(of.get(document) for of in places)
 
@@ -95,11 +95,12 @@ def columns_of(
     values: Sequence[float],
     aside: Mapping[str, Judgment],
 ) -> tuple[Column, ...]:
-    """Return a column for each system, with the first `depth` documents of its ranking for a query.
+    """Return a column for each system: the first `depth` documents of its ranking for a query.
 
-    dataset: gives titles and texts, "" for documents that are not on this machine; None for none.
-    judged: {document: judgment} that the query's scores, `values`, count.
+    dataset: source of titles and texts; None for none.
+    judged: {document: judgment} that the scores, `values`, count.
     aside: {document: judgment} that they leave out.
+    words: the query's terms, to be marked.
     """
     ranks_of = ranks_in(rankings)
     shown = list(dict.fromkeys(document for one in rankings for document, _ in one[:depth]))
@@ -130,14 +131,14 @@ def columns_of(
 
 
 def shown_documents(columns: Sequence[Column], unjudged: bool = False) -> list[str]:
-    """Return the documents of all columns in order, each once; with `unjudged` only those without a judgment."""
+    """Return the documents of all columns in order, each once; with `unjudged` only those never judged."""
     answers = [one for column in columns for one in column.answers]
     judged = {one.document for one in answers if unjudged and (one.judgment or one.aside)}
     return list(dict.fromkeys(one.document for one in answers if one.document not in judged))
 
 
 def texts_of(dataset: Dataset | None, documents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return {document: (title, text)}, without documents that are not on this machine."""
+    """Return {document: (title, text)}; documents that are not on this machine are left out."""
     if dataset is None or dataset.layout.documents is None or not documents:
         return {}
     corpus = dataset.corpus
@@ -156,8 +157,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def fields_of(corpus: Corpus | None, documents: Sequence[str]) -> dict[str, Fields]:
-    """Return {document: metadata}: of the collection's first 12 fields by name those with a value, long values
-    cut; documents with none are left out."""
+    """Return {document: ((field, value), ...)} of the first 12 metadata fields; empty values are left out,
+    long ones cut."""
     found: dict[str, Fields] = {}
     if corpus is None or not documents:
         return found
@@ -191,14 +192,14 @@ def judgments_of(qrels: Qrels | None, query: str) -> dict[str, Judgment]:
 def pool_judgments(rooms: Rooms | None, collection: str, query: str, text: str) -> dict[str, Judgment]:
     """Return {document: people's judgment} for a query from the pools beside the results.
 
-    query: identifier; "" for a typed query, which is found by its text.
+    query: its identifier; "" finds a typed query by its text.
     """
     of_pools = {} if rooms is None else rooms.grades_of(collection, query, text)
     return {document: Judgment(grade, "", pool) for document, (grade, pool) in of_pools.items()}
 
 
 def news(judged: Mapping[str, Judgment], pools: Mapping[str, Judgment]) -> dict[str, Judgment]:
-    """Return the judgments of pools that the collection lacks or contradicts, for one query."""
+    """Return the judgments of pools for a query that the collection lacks or contradicts."""
     return {
         document: one
         for document, one in pools.items()
@@ -223,9 +224,10 @@ RADIUS_PX = 5
 
 
 def lines_svg(columns: Sequence[Column], here: bool) -> Markup:
-    """Return an SVG whose lines join a document's ranks in neighbouring rankings; empty for a single ranking.
+    """Return an SVG whose lines join each document's ranks in neighbouring rankings; empty for a single
+    ranking.
 
-    here: judgments are on this machine, so a document without one counts as unjudged.
+    here: draw documents without a judgment as unjudged, since judgments are on this machine.
     """
     depth = max((len(column.answers) for column in columns), default=0)
     if len(columns) < 2 or not depth:

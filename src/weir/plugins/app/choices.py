@@ -18,7 +18,7 @@ MOST_BESIDE = 4
 
 @dataclass(frozen=True)
 class System:
-    """A system with the short name and number used on pages."""
+    """A system with its short name, and the number of its colour and mark."""
 
     name: str
     label: str
@@ -28,12 +28,12 @@ class System:
 
     @staticmethod
     def of(numbers: SystemNumbers, name: str) -> System:
-        """Return a system by its full name."""
+        """Return the system of a full name, with its short name and number."""
         return System(name, numbers.label(name), numbers.number(name))
 
 
 def measure_of(visit: Visit, measures: Sequence[str]) -> str:
-    """Return the requested measure, by default the first ("" if there is none); raises UnknownName."""
+    """Return the measure that the URL names, by default the first ("" without measures); raises UnknownName."""
     measure = visit.one("measure", measures[0] if measures else "")
     if measures and measure not in measures:
         raise UnknownName("measure among these results", measure, measures)
@@ -41,9 +41,9 @@ def measure_of(visit: Visit, measures: Sequence[str]) -> str:
 
 
 def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measure: str) -> list[ResultCell]:
-    """Return the requested results, 4 at most; by default the baseline's and the best other one's.
+    """Return the results of the systems that the URL names, at most four.
 
-    Raises UnknownName for a system without results.
+    By default the baseline and the best other one. Raises UnknownName for a system without results.
     """
     names = {name: cell for cell in cells for name in (cell.label, results.numbers.label(cell.label))}
     by_name = {
@@ -63,7 +63,7 @@ def cells_of(visit: Visit, results: Results, cells: Sequence[ResultCell], measur
 
 
 def systems_text(labels: Sequence[str]) -> str | list[str]:
-    """Return labels as the URL parameter `systems`: joined by commas, or a list if a label has a comma."""
+    """Return short names as the URL parameter `systems`: joined by commas, or a list if a name has a comma."""
     joined = ",".join(labels)
     return joined if _split(joined) == [*labels] else [*labels]
 

@@ -1,4 +1,4 @@
-"""The page of a document for a query: its text, grade, and rank and score in every ranking."""
+"""The page of a document for a query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANSWERS = 12
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a score: a query term, or a system of a fusion or re-ranking."""
+    """A summand of a score: a query term, or a system of a fusion or re-ranking."""
 
     name: str
     field: str
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """A language model's answer to a prompt with the document."""
+    """A language model's answer to a prompt that shows the document."""
 
     text: str
     verdict: str
@@ -56,7 +56,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class Place:
-    """A document in a system's ranking, with the parts of its score."""
+    """A document's rank and score in a system's ranking, with the parts of the score."""
 
     system: System
     rank: int | None
@@ -74,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """The page of a document for a query."""
+    """The page of a document for a query: text, metadata, judgments, and rank in each system."""
 
     collection: str
     query: str | None
@@ -102,9 +102,9 @@ class Document:
 
 
 def document(visit: Visit) -> Document:
-    """Return a document for a query.
+    """Return a document's page for a query.
 
-    Raises UnknownName for an unknown collection, or a document that has no text, grade or rank.
+    Raises UnknownName for an unknown collection, or a document without text, grade and rank.
     """
     results = visit.folder.results()
     collection, name, query = visit.names["collection"], visit.names["document"], visit.names.get("query")
@@ -209,7 +209,7 @@ def _said(results: Results, cell: ResultCell, query: str, name: str) -> tuple[li
         return [], ""
     folder = cell.folder.parent.parent
     try:
-        traces = results.kept.get(
+        traces = results.kept.value_of(
             ("answers", cell.folder, query),
             lambda: weir.llm_trace(folder, query, cell.system, datasets=[cell.collection]),
         )

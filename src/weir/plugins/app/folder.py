@@ -65,7 +65,7 @@ class WholeRun:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The results in a folder at one moment, and values computed from them."""
+    """The results in a folder at one moment; values computed from them are cached."""
 
     cells: tuple[ResultCell, ...]
     """One for each dataset and system, of the largest depth and the current judgments."""
@@ -76,27 +76,28 @@ class Results:
 
     @staticmethod
     def read(root: Path, kept: Kept) -> Results:
-        """Return the results recorded in a folder; raises FormatError without any."""
+        """Return the results of the largest depth and current judgments in a folder; raises FormatError
+        without any."""
         current, outdated = current_cells(chosen_cells(finished_cells(root, unjudged=True)))
         cells, depths = largest_k(current)
         return Results(tuple(cells), (*outdated, *depths), kept)
 
     @cached_property
     def numbers(self) -> SystemNumbers:
-        """The systems' short names and colour numbers; a bm25 system is the first if there is one."""
+        """The systems' short names and colour numbers; a bm25 system, if any, is the baseline."""
         names = list(dict.fromkeys(cell.label for cell in self.cells))
         first = next((name for name in names if name == "bm25" or name.startswith("bm25(")), names[0])
         return system_numbers(names, first, system_titles(self.cells))
 
     @cached_property
     def collections(self) -> dict[str, tuple[ResultCell, ...]]:
-        """The results of each dataset, in the order of the experiment."""
+        """Return {dataset: its results}, in the order of the experiment."""
         names = dict.fromkeys(cell.dataset for cell in self.cells)
         return {name: tuple(cell for cell in self.cells if cell.dataset == name) for name in names}
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
-        """Names of all measures, in the order of the experiment."""
+        """Return the names of all measures, in the order of the experiment."""
         return scored_measures(self.cells)
 
     def of(self, collection: str) -> tuple[ResultCell, ...]:
@@ -107,15 +108,15 @@ class Results:
 
     def scores(self, cell: ResultCell) -> Scores:
         """Return a result's scores by query."""
-        return self.kept.get(("scores", scored_by(cell)), cell.values)
+        return self.kept.value_of(("scores", scored_by(cell)), cell.values)
 
     def rankings(self, cell: ResultCell, stage: Path | None = None) -> RankingFile | WholeRun:
-        """Return the rankings of a result, or those in `stage`, the folder of a part of its system.
+        """Return the rankings of a result, or the rankings in `stage`, the folder of a part of its system.
 
         Raises StoreError for a file that is missing or has changed.
         """
         folder = cell.folder if stage is None else stage
-        return self.kept.get(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
+        return self.kept.value_of(("rankings", folder), lambda: _rankings(folder, self._order(cell.dataset)))
 
     def _order(self, collection: str) -> Mapping[str, int]:
         first, dataset = self.of(collection)[0], self.dataset(collection)
@@ -124,16 +125,16 @@ class Results:
             names = self.scores(first).queries if first.rows else dataset.queries.ids if dataset else ()
             return {name: place for place, name in enumerate(names)}
 
-        return self.kept.get(("order", scored_by(first)), query_places)
+        return self.kept.value_of(("order", scored_by(first)), query_places)
 
     def dataset(self, collection: str) -> Dataset | None:
         """Return a dataset; None if it is not on this machine, or has changed."""
         cell = self.of(collection)[0]
         key = recorded_place(cell), cell.split, cell.judgments
-        return self.kept.get(("dataset", key), lambda: cell_collection(cell))
+        return self.kept.value_of(("dataset", key), lambda: cell_collection(cell))
 
     def query_of_text(self, collection: str, text: str) -> str:
-        """Return the first query with this text, but for case and blanks; "" for none."""
+        """Return the first query of a collection with this text, ignoring case and blanks; "" for none."""
         dataset = self.dataset(collection)
         if dataset is None or dataset.layout.queries is None:
             return ""
@@ -144,7 +145,7 @@ class Results:
             texts = [*zip(queries.text.tolist(), queries.ids.tolist(), strict=True)]
             return {query_key(text): name for text, name in reversed(texts)}  # of equal ones the first
 
-        return self.kept.get(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
+        return self.kept.value_of(("texts", recorded_place(cell)), by_text).get(query_key(text), "")
 
     def readable(self, collection: str) -> bool:
         """Return True if a dataset's documents are on this machine."""
@@ -152,21 +153,20 @@ class Results:
         return dataset is not None and dataset.layout.documents is not None
 
     def comparison(self, collection: str, measure: str) -> tuple[Comparison | None] | None:
-        """Return (comparison of a dataset's systems,); (None,) if they cannot be compared, None while it is
-        computed."""
+        """Return (comparison of a dataset's systems,); (None,) if impossible, None while it is computed."""
         cells = [cell for cell in self.of(collection) if cell.mean(measure) is not None]
         key = measure, tuple(map(scored_by, cells))
         return self.kept.soon(("comparison", key), lambda: (_compared(cells, measure),))
 
     def notes(self, measure: str) -> tuple[str, ...]:
-        """Return the notes below results by a measure, or without scores for ""."""
+        """Return the notes on results by a measure; "" stands for results without scores."""
         key = measure, tuple(map(scored_by, self.cells))
         measures = [measure] if measure else []
-        return self.kept.get(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
+        return self.kept.value_of(("notes", key), lambda: tuple(map(str, cell_notes(self.cells, measures))))
 
     def searcher(self, cell: ResultCell) -> Searcher:
         """Return a result's system, ready to search; raises StoreError if its collection or an index is missing."""
-        return self.kept.get(("searcher", cell.folder), lambda: self._opened(cell))
+        return self.kept.value_of(("searcher", cell.folder), lambda: self._opened(cell))
 
     def _opened(self, cell: ResultCell) -> Searcher:
         dataset = self.dataset(cell.dataset)
@@ -180,7 +180,7 @@ class Results:
 
 
 def scored_by(cell: ResultCell) -> tuple[Path, ...]:
-    """Return the paths of a result's score files."""
+    """Return the paths of the score files of a result."""
     return tuple(path for path, _ in cell.scored)
 
 
@@ -202,30 +202,30 @@ def _compared(cells: Sequence[ResultCell], measure: str) -> Comparison | None:
 
 @dataclass(frozen=True, eq=False)
 class BuiltIndexes:
-    """The stored indexes of a collection's results; none is built."""
+    """A shelf that opens the stored indexes of a collection's results and builds none."""
 
     root: Path
     """The folder <results>/<collection>."""
     kept: Kept
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a system's stored index, opened; raises StoreError without one."""
+        """Open the stored index of a system; raises StoreError without one."""
         if isinstance(part, Composite):
             return indexed(part, corpus, Context(shelf=self))
         stage = index_stage(part, corpus)
         found = stage.found(self.root / INDEXES)
         if found is None:
             raise StoreError(f"{self.root} holds no index of {part}")
-        return self.kept.get(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
+        return self.kept.value_of(("index", found[0]), lambda: part.open(corpus, Context(found[0])))
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
-        """Return a system's stored index, since new queries have no stored rankings."""
+        """Open the stored index of a system, since new queries have no stored rankings."""
         return self.index(part, corpus, context)
 
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """An open results folder, read again when its files change, never written to."""
+    """A results folder, read again when its files change, never written to."""
 
     root: Path
     kept: Kept = field(default_factory=Kept)

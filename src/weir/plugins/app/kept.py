@@ -23,10 +23,8 @@ SAMPLED_ITEMS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A cache that computes each value once, slow ones in the background, and drops the least recently used.
-
-    It takes `bytes` at most, or as many as the newest value alone.
-    """
+    """A cache that computes each value once, and drops the least recently used beyond `bytes`; the newest
+    stays."""
 
     bytes: int = KEPT_BYTES
     values: dict[object, Future[object]] = field(default_factory=dict)
@@ -37,8 +35,8 @@ class Kept:
     turn: Lock = field(default_factory=Lock)
     """Held while a background value is computed, so that one is computed at a time."""
 
-    def get(self, key: object, make: Callable[[], T]) -> T:
-        """Return the value of a key: the first caller computes it by `make`, others wait; its exception is
+    def value_of(self, key: object, make: Callable[[], T]) -> T:
+        """Return the value of a key; the first caller computes it by `make`, others wait; an exception is
         raised for all."""
         future, fresh = self._future(key)
         if fresh:
@@ -46,7 +44,7 @@ class Kept:
         return future.result()  # type: ignore[return-value]  # what was made for this key
 
     def soon(self, key: object, make: Callable[[], T]) -> T | None:
-        """Return the value of a key; None while `make` computes it in the background."""
+        """Return the value of a key; None while `make` computes it in a background thread."""
         future, fresh = self._future(key)
         if fresh:
             # A daemon, so that a server that is ended does not wait for it.
@@ -91,7 +89,7 @@ _ELSEWHERE = (type, ModuleType, FunctionType, BuiltinFunctionType, Kept)
 
 
 def held_bytes(value: object) -> int:
-    """Return the estimated bytes of a value and all that it refers to."""
+    """Return the estimated bytes of a value and all that it refers to, by samples of large containers."""
     seen, found, left = set[int](), 0.0, [(value, 1.0)]
     while left:
         one, times = left.pop()

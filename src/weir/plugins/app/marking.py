@@ -31,7 +31,7 @@ def tables_html(tables: Iterable[Table]) -> Markup:
 
 @dataclass(frozen=True)
 class Words:
-    """A query's terms, and an analyzer that turns texts into terms."""
+    """The terms of a query, with the analyzer that finds them in texts."""
 
     analyzer: Analyzer
     terms: frozenset[str]
@@ -40,7 +40,7 @@ class Words:
 
     @staticmethod
     def of(query: str, cells: Sequence[ResultCell]) -> Words:
-        """Return the terms of a query, by the analyzer of the first system that has one, else lucene-english."""
+        """Return a query's terms, by the first analyzer that a system declares, else lucene-english."""
         declared = (cell.ranked.declared.get("system") for cell in cells)
         named = [
             one["analyzer"]
@@ -54,7 +54,7 @@ class Words:
         return Words(analyzer, frozenset(analyzer.tokens(query)))
 
     def marked(self, text: str) -> Marked:
-        """Return a text as (part, True if a word of the query), in order; () for ""."""
+        """Return a text as (part, True if it is a word of the query), in order; () for ""."""
         parts, at = list[tuple[str, bool]](), 0
         for a, b in self._spans(text):
             parts += [(text[at:a], False), (text[a:b], True)]
@@ -62,7 +62,8 @@ class Words:
         return tuple(part for part in [*parts, (text[at:], False)] if part[0])
 
     def excerpt(self, text: str, most: int) -> Marked:
-        """Return about `most` characters around the first of the query's words, on one line."""
+        """Return about `most` characters of a text on one line, from its beginning or around the first of the
+        query's words."""
         line = " ".join(text.split())
         begin = self.marked(excerpt(line, most))
         if len(line) <= most or len(begin) > 1 or begin[0][1]:

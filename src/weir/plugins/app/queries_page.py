@@ -48,7 +48,7 @@ TITLES = {"": "all", "unjudged": "unjudged among the first ten"}
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A row of the list of queries."""
+    """A query in the list of queries: values of the compared systems, and facts about its rankings."""
 
     query: str
     text: str
@@ -66,7 +66,7 @@ class QueryRow:
 
     @property
     def identifier(self) -> str:
-        """The identifier; "" for one that an import made of the text and a hash."""
+        """Return the identifier; "" if an import made it of the text."""
         made = re.fullmatch(r"(.+)-[0-9a-f]{12}", self.query)
         words = "-".join(re.findall(r"[a-z0-9]+", self.text.casefold())) or "q"
         told = self.text in ("", self.query) or (made is not None and words.startswith(made[1]))
@@ -129,19 +129,19 @@ class Queries:
 
     @property
     def again(self) -> dict[str, object]:
-        """The URL parameters of this list, without the start."""
+        """Return the URL parameters of this list, without the start."""
         return dict(self.parameters)
 
     @property
     def next_start(self) -> int | None:
-        """The start of the next page; None at the end."""
+        """Return the start of the next page; None at the end."""
         end = self.start + len(self.rows)
         return end if end < self.total else None
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A collection's queries with the values of one or two systems, in the order of the file of scores."""
+    """A collection's queries with the values of one or two systems, in the order of the score file."""
 
     cells: tuple[ResultCell, ...]
     queries: Ids
@@ -158,7 +158,7 @@ class Compared:
 
     @staticmethod
     def of(results: Results, cells: Sequence[ResultCell], measure: str) -> Compared:
-        """Return the values of one or two results by query, NaN for none."""
+        """Return the values of one or two results by query; NaN for none, and all NaN without a measure."""
         if not measure:
             dataset = results.dataset(cells[0].dataset)
             queries = Ids.of([]) if dataset is None else dataset.queries.ids
@@ -202,7 +202,7 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Facts about each query from rankings and texts, in the order of `Compared`."""
+    """Facts about each query that need rankings and texts: judged shares, off-topic documents, slices."""
 
     judged: Float64
     howlers: Mapping[int, tuple[tuple[str, str], ...]]
@@ -212,7 +212,7 @@ class Looked:
 
     @staticmethod
     def of(results: Results, compared: Compared) -> Looked:
-        """Return facts from the first ten documents of all rankings; facts that need missing texts are left out."""
+        """Return the facts of the compared queries by first ten documents; missing texts leave facts out."""
         queries, cells = compared.queries, compared.cells
         judged, howlers = np.full(len(queries), np.nan), dict[int, list[tuple[str, str]]]()
         dataset = results.dataset(cells[0].dataset)
@@ -264,7 +264,7 @@ def _adding(cell: ResultCell, measures: Sequence[str]) -> str:
 
 
 def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
-    """Return the first 160 characters of each query's text; "" for a missing text."""
+    """Return the first 160 characters of the text of each query; "" for a missing text."""
     if dataset is None or dataset.layout.queries is None:
         return ("",) * len(queries)
     found = dataset.all_queries
@@ -274,7 +274,7 @@ def query_texts(dataset: Dataset | None, queries: Ids) -> tuple[str, ...]:
 
 
 def queries(visit: Visit) -> Queries:
-    """Return a page of the list of queries; raises UnknownName for an unknown choice."""
+    """Return a page of the list of queries; raises UnknownName for an unknown filter, order or system."""
     results = visit.folder.results()
     listed = Listed.of(visit, results)
     start = int(visit.one("from")) if visit.one("from").isdecimal() else 0
@@ -287,7 +287,7 @@ def queries(visit: Visit) -> Queries:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The queries that pass the filters, in their order."""
+    """The queries that pass a URL's filters, in its order."""
 
     results: Results
     collection: str
@@ -304,13 +304,13 @@ class Listed:
 
     @staticmethod
     def of(visit: Visit, results: Results) -> Listed:
-        """Return the list with a URL's filters and order; raises UnknownName."""
+        """Return the queries that pass a URL's filters, in its order; raises UnknownName."""
         collection = visit.names["collection"]
         cells = results.of(collection)
         measure = measure_of(visit, scored_measures(cells))
         chosen = cells_of(visit, results, cells, measure)[:2]
         key = measure, tuple(map(scored_by, chosen))
-        compared = results.kept.get(("compared", key), lambda: Compared.of(results, chosen, measure))
+        compared = results.kept.value_of(("compared", key), lambda: Compared.of(results, chosen, measure))
         looked = results.kept.soon(("looked", key), lambda: Looked.of(results, compared))
         sort, show, find = visit.one("sort", "difference"), visit.one("show"), visit.one("find")
         if sort not in SORTS:
@@ -335,7 +335,7 @@ class Listed:
 
     @property
     def parameters(self) -> dict[str, str | list[str]]:
-        """The URL parameters that differ from their defaults."""
+        """Return the URL parameters that differ from their defaults."""
         labels = [self.results.numbers.label(cell.label) for cell in self.compared.cells]
         usual = self.sort == "difference"
         return {
@@ -347,7 +347,7 @@ class Listed:
         }
 
     def part(self, start: int, rows: Sequence[int]) -> Queries:
-        """Return these rows of the list; `start` is the position of the first."""
+        """Return a page of the list with these rows; `start` is the position of the first."""
         results, compared = self.results, self.compared
         cells, numbers = results.of(self.collection), results.numbers
         comparison: tuple[Comparison | None] | None = (None,)
@@ -430,10 +430,10 @@ BAR_PX = 104
 
 
 def bar(difference: float, largest: float, outcome: str) -> Markup:
-    """Return a bar to the right (positive) or left of a centre line, as SVG.
+    """Return an SVG bar to the right of a centre line for a positive difference, else to the left.
 
     largest: difference that fills half of the width.
-    outcome: "won", "lost" or another, for the colour.
+    outcome: decides the colour: "won", "lost" or another.
     """
     middle = BAR_PX / 2
     length = abs(difference) / (largest or 1) * (middle - 2)
@@ -446,7 +446,7 @@ def bar(difference: float, largest: float, outcome: str) -> Markup:
 
 
 def shown(value: Queries) -> list[tuple[str, str]]:
-    """Return (name, title with the number of queries) of each filter and slice."""
+    """Return (name, title with its number of queries) of each filter and slice."""
     return [(one.name, f"{one.title} ({one.count:,})") for one in (*value.filters, *value.slices)]
 
 

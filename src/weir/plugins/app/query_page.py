@@ -1,4 +1,4 @@
-"""The page of a query: up to four rankings side by side, and the ranks of relevant documents."""
+"""The page of a query, with up to four rankings side by side."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RELABEL_MEASURE = "nDCG@10"
 
 @dataclass(frozen=True)
 class Missed:
-    """A relevant document that is not among the first documents of any shown ranking."""
+    """A relevant document that no shown ranking has among its first documents."""
 
     document: str
     title: str
@@ -53,7 +53,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Query:
-    """A query's rankings by up to four systems, side by side."""
+    """A query's page: up to four rankings side by side, judgments, missed documents."""
 
     collection: str
     query: str
@@ -86,16 +86,16 @@ class Query:
 
     @property
     def again(self) -> dict[str, object]:
-        """The URL parameters that lead back to the list of queries."""
+        """Return the URL parameters of the list of queries to which the page leads back."""
         return dict(self.parameters)
 
     def at(self, **changed: object) -> str:
-        """Return the page's URL with these parameters changed."""
+        """Return the page's URL with some parameters changed."""
         return address("c", self.collection, "q", self.query, **{**self.again, **changed})
 
     @property
     def chosen(self) -> list[str]:
-        """Short names of the shown systems."""
+        """Return the short names of the shown systems."""
         return [column.system.label for column in self.columns]
 
     def with_systems(self, labels: Sequence[str]) -> str:
@@ -103,12 +103,13 @@ class Query:
         return self.at(systems=systems_text(labels))
 
     def opened(self, document: str) -> str:
-        """Return the URL of a document for this query."""
+        """Return the URL of a document's page for this query."""
         return address("c", self.collection, "q", self.query, "d", document)
 
 
 def query(visit: Visit) -> Query:
-    """Return the rankings of up to four systems for a query.
+    """Return a query's page: rankings of up to four systems, with judgments (judgments=new: people's new
+    ones, too).
 
     Raises UnknownName for an unknown query, system or measure, StoreError for damaged rankings.
     """

@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer to a question, computed for the page or read from a command's file."""
+    """An answer to a question, computed for the page or read from a file."""
 
     file: str
     """"" for the page's own."""
@@ -47,7 +47,7 @@ class Found:
 
     @staticmethod
     def of(results: ResultSet[object], file: str = "") -> Found:
-        """Return results as an answer; `file` is where a command wrote them, "" if the page computed them."""
+        """Return results as an answer; `file` is where a command wrote them, "" for the page's own."""
         return Found(file, results.kind.name, results.items, results.notes())
 
     @property
@@ -56,7 +56,7 @@ class Found:
 
     @property
     def queries(self) -> list[str]:
-        """The first 24 different queries in the answer."""
+        """Return the first 24 different queries of the answer."""
         return list(islice(dict.fromkeys(_queries_in(self.results)), MOST_QUERIES))
 
 
@@ -73,7 +73,7 @@ def _queries_in(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Answered:
-    """The content of the page: a question with its answers, or the list of questions."""
+    """The page of questions: a question with its answers, or the list."""
 
     collection: str
     questions: tuple[Asked, ...]
@@ -103,22 +103,22 @@ class Answered:
 
     @property
     def again(self) -> dict[str, object]:
-        """The URL parameters of this page."""
+        """Return the URL parameters of this page."""
         return dict(self.parameters)
 
     @property
     def sides(self) -> tuple[str, str]:
-        """Names of the first and the second system."""
+        """Return the two roles of the compared systems: ("baseline", "candidate") or ("from", "to")."""
         return ("baseline", "candidate") if self.amount == "max_drop" else ("from", "to")
 
     @property
     def of_query(self) -> dict[str, object]:
-        """The URL parameters with which a query is opened."""
+        """Return the URL parameters for opening a query from this page."""
         return {name: value for name, value in self.parameters if name != self.amount}
 
 
 def questions(visit: Visit) -> Answered:
-    """Return a question with its answers, or the list of questions; raises UnknownName."""
+    """Return the page of questions; raises UnknownName for an unknown question."""
     results = visit.folder.results()
     collection, name = visit.names["collection"], visit.names.get("question", "")
     cells, named = results.of(collection), {one.name: one for one in QUESTIONS}

@@ -54,7 +54,7 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """A request, as page functions get it."""
+    """A request as page functions receive it: visitor, route names, URL parameters, form fields."""
 
     folder: Folder
     judge: str
@@ -81,7 +81,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Page:
-    """A URL whose page is the result of `view`, as HTML by the template, or as JSON with `.json` after the path."""
+    """A URL pattern with the function and the template of its page; `.json` after the path gives JSON."""
 
     path: str
     template: str
@@ -94,14 +94,14 @@ class Page:
 
 @dataclass(frozen=True)
 class Redirect:
-    """A page function's answer that leads to another URL of this server."""
+    """A page function's result that redirects to another URL of this server."""
 
     address: str
 
 
 @dataclass(frozen=True)
 class Download:
-    """A page function's answer that sends a file."""
+    """A page function's result that sends a file."""
 
     name: str
     content: bytes
@@ -109,7 +109,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """The visitors' tokens, and the host names that requests may name."""
+    """The tokens that admit visitors, and the host names that requests may name."""
 
     tokens: Mapping[str, str]
     """{token: name of the judge, or ""}, the owner's first."""
@@ -120,7 +120,7 @@ class Access:
     """One-time tokens of the first judge for the browser's command line, which other users can read."""
 
     def admitted(self, token: str) -> str | None:
-        """Return the lasting token for a token or an unused ticket; None if unknown."""
+        """Return the lasting token for a token or an unused ticket, which is used up; None if unknown."""
         if token in self.tickets:
             self.tickets.discard(token)
             return next(iter(self.tokens))
@@ -129,7 +129,7 @@ class Access:
 
 
 def csrf_of(token: str) -> str:
-    """Return the CSRF value that a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
+    """Return a token's CSRF value, which a POST repeats in the field `csrf` or the header `X-CSRF-Token`."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -140,18 +140,18 @@ UNQUOTED = "~:@,;=!$&'()*+"
 
 
 def segment(name: str) -> str:
-    """Return any text as one URL segment, never `..` or ending in `.json`; decoded by `named`."""
+    """Encode any text as one URL segment, never `..` or ending in `.json`; `named` decodes it."""
     kept = re.sub(r"[~/\\]|^\.|\.(?=json$)", lambda found: f"~{ord(found[0]):02X}", name)
     return quote(kept or "~", safe=UNQUOTED)
 
 
 def named(part: str) -> str:
-    """Return the name that `segment` encoded."""
+    """Decode a URL segment that `segment` encoded."""
     return "" if part == "~" else re.sub(r"~([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), part)
 
 
 def address(*names: str, **asked: object) -> str:
-    """Return the URL of a page; empty parameters are left out, lists repeated."""
+    """Return the URL path of a page with its query string; empty parameters are left out."""
     parameters = [
         (key, str(one))
         for key, value in asked.items()
@@ -162,7 +162,7 @@ def address(*names: str, **asked: object) -> str:
 
 
 def encoded(parameters: Sequence[tuple[str, str]]) -> str:
-    """Return parameters as the query string of a URL."""
+    """Return parameters as the query string of a URL, percent-encoded."""
     return urlencode(parameters, quote_via=quote, safe=",:()@/")
 
 
@@ -184,6 +184,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a folder's pages and, unless it is read-only, of its forms.
 
+    words: names that templates know.
     ahead: compile the templates of all pages during the first request.
     """
     looks = _templates(folder.root.name)
@@ -330,7 +331,7 @@ def _templates(place: str) -> jinja2.Environment:
 
 
 def markdown_html(text: str) -> str:
-    """Return Markdown as HTML: # and ## become h3, ### h4 and so on, an image "!" and a link, HTML is shown as text."""
+    """Return Markdown as HTML: HTML in it is shown as text, an image as link, and headings begin at h3."""
     parser = MarkdownIt("js-default").disable("image")
     tokens = parser.parse(text)
     for token in tokens:
@@ -374,9 +375,9 @@ def _static(kind: str, content: bytes) -> Callable[[Request], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Middleware that refuses requests by host, token and origin, and sets every response's headers.
+    """Middleware that refuses requests by host, token (cookie or URL) and origin, and adds security headers.
 
-    The token comes in a cookie, or in a URL that sets it; /static/ needs none.
+    /static/ needs no token.
     """
 
     inner: ASGIApp
@@ -441,10 +442,8 @@ def _same_origin(headers: Headers) -> bool:
 
 
 def hosts_of(host: str) -> frozenset[str]:
-    """Return the host names that requests to a server at `host` may name; "*" is any IP address.
-
-    Others are refused, against DNS rebinding.
-    """
+    """Return the host names that requests to a server at `host` may name, against DNS rebinding; "*" is any
+    IP address."""
     try:
         loopback = ip_address(host).is_loopback
     except ValueError:
@@ -454,8 +453,9 @@ def hosts_of(host: str) -> frozenset[str]:
 
 
 def tokens_of(secret: str, judges: Sequence[str]) -> dict[str, str]:
-    """Return {token: judge, "" for the owner}, the owner's token first, derived from a secret; "" draws a new
-    one.
+    """Return {token: judge, "" for the owner}, the owner's token first.
+
+    secret: the owner's token, from which judges' tokens are derived; "" draws one.
 
     A single judge is the owner.
     """

@@ -21,7 +21,7 @@ NEWEST = 5
 
 @dataclass(frozen=True)
 class Mean:
-    """A system's mean on a collection, with its marks."""
+    """A system's mean on a collection, with its comparison to the first system."""
 
     mean: float
     low: float
@@ -38,7 +38,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class CollectionMeans:
-    """The means of all systems on one collection."""
+    """The means of all systems on a collection."""
 
     name: str
     queries: int
@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Start:
-    """The first page: means by one measure, open pools and the newest results."""
+    """The first page: means by a measure, open pools, newest results."""
 
     measure: str
     measures: tuple[str, ...]
@@ -79,7 +79,7 @@ class Start:
 
 
 def start(visit: Visit) -> Start:
-    """Return the means of all systems on all collections; raises UnknownName for an unknown measure."""
+    """Return the first page; raises UnknownName for an unknown measure."""
     results = visit.folder.results()
     measure = measure_of(visit, results.measures)
     numbers = results.numbers

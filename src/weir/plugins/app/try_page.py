@@ -29,7 +29,7 @@ NO_SEARCH = "It is rankings in a file, which answer the queries of that file alo
 
 @dataclass(frozen=True)
 class Trial:
-    """The rankings of systems for a typed query."""
+    """The page of a typed query: the rankings of some systems."""
 
     collection: str
     collections: tuple[str, ...]
@@ -59,12 +59,12 @@ class Trial:
 
 
 def trial(visit: Visit) -> Trial:
-    """Return the rankings of up to four systems for the query in the URL; services are not asked."""
+    """Return the rankings of up to four systems for the query in the URL; no service is asked."""
     return _trial(visit, visit.one("query"), False)
 
 
 def ask(visit: Visit) -> Trial:
-    """Return the rankings for the query in the form, also of systems that ask a service."""
+    """Return the rankings of up to four systems for the query in a form; services are asked, too."""
     return _trial(visit, visit.given.get("query", ""), True)
 
 
@@ -107,7 +107,7 @@ def _trial(visit: Visit, query: str, paid: bool) -> Trial:
 def search_typed(
     results: Results, cell: ResultCell, query: str, paid: bool, depth: int = DEPTH
 ) -> tuple[tuple[tuple[str, float], ...], float | None, str]:
-    """Return ((document, score) of a system's first documents, milliseconds or None, why there are none or
+    """Return ((document, score) of a system's first documents, milliseconds or None, reason of no ranking or
     "").
 
     paid: also search systems that ask a service.

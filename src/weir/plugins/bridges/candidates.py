@@ -31,11 +31,10 @@ from weir.systems.vectors.exact_search import ArraySource, search
 
 
 def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retriever:
-    """Return a system that orders each query's given candidates, by its scores or a pipeline's last
-    re-ranker.
+    """Return a system that re-ranks given candidates, by its own scores or a pipeline's last re-ranker.
 
-    All are ordered unless a re-ranker has a depth. Raises BadValue for a system that scores only documents
-    that it finds itself, such as a fusion.
+    All candidates are ordered unless the re-ranker has a depth. Raises BadValue for a system that scores only
+    documents that it finds itself, such as a fusion.
     """
     if isinstance(system, Pipeline):
         return candidate_ranking(system.reranker, candidates)
@@ -44,7 +43,7 @@ def candidate_ranking(system: Retriever | Reranker, candidates: Run) -> Retrieve
 
 @dataclass(frozen=True, eq=False)
 class GivenCandidates:
-    """A run in memory as the first stage of a pipeline."""
+    """A first stage that returns a given run."""
 
     candidates: Run
 
@@ -52,7 +51,6 @@ class GivenCandidates:
         return "candidates"
 
     def describe(self) -> dict[str, object]:
-        """Return a description valid in this process only."""
         return {"system": "candidates", **Identity("candidates").describe()}
 
     def pool_depth(self, k: int, documents: int) -> int:
@@ -89,7 +87,8 @@ Terms: TypeAlias = tuple[Int64, Int32, Float32]
 
 
 def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) -> Run:
-    """Return the k nearest documents of each query that has a text, found exactly, by chunks of documents.
+    """Search exactly by vectors, in chunks of documents: return the k nearest documents of each query with a
+    text.
 
     Raises BadValue for k below 1 and for values that are no vectors.
     """
@@ -108,7 +107,8 @@ def dense_run(encoder: ObjectEncoder, corpus: Corpus, queries: Queries, k: int) 
 def sparse_run(
     query_terms: EncodeTerms, document_terms: EncodeTerms, corpus: Corpus, queries: Queries, k: int
 ) -> Run:
-    """Return the k documents with the largest dot product of term weights with each query, found exactly.
+    """Search exactly by term weights: return the k documents with the largest dot product for each query with
+    a text.
 
     Documents without a common term are left out. Raises BadValue for k below 1 and for weights below 0.
     """

@@ -41,7 +41,7 @@ MAIN_MEASURE = "nDCG@10"
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """A collection's task in MTEB, and its data set on the hub."""
+    """A collection's task in MTEB, and its data set on the Hugging Face hub."""
 
     name: str
     hub: str = ""
@@ -60,7 +60,7 @@ def _counting_cells(results: Path | str | Sequence[ResultCell]) -> Sequence[Resu
 
 
 def task_of(collection: str) -> BenchmarkTask:
-    """Return a collection's task in MTEB; if it has none, one with the collection's name."""
+    """Return a collection's task in MTEB; a task of the collection's name if MTEB has none."""
     names = toml_facts("benchmark_tasks.toml").get(collection)
     return BenchmarkTask(collection) if names is None else BenchmarkTask(names["task"], names["hub"])
 
@@ -227,7 +227,7 @@ def write_mteb_results(
 
 
 def system_revision(name: str, description: object) -> str:
-    """Return a hash of everything that decides a system's rankings, except the collection."""
+    """Return a hash of the settings that decide a system's rankings, independent of the collection."""
     return Stage("run", name, {"system": description}).key
 
 
@@ -286,7 +286,7 @@ EXPECTED = "comments with YAML between '# ir_metadata.start' and '# ir_metadata.
 
 
 def read_ir_metadata(path: Path | str) -> dict[str, Any]:
-    """Return the metadata at the head of a run file; {} if there is none.
+    """Return the ir_metadata in the comments at the head of a run file; {} without any.
 
     Raises FormatError for malformed metadata, MissingExtra without PyYAML.
     """
@@ -314,7 +314,7 @@ def read_ir_metadata(path: Path | str) -> dict[str, Any]:
 
 
 def write_annotated_run(run: Run, path: Path | str, metadata: Mapping[str, Any]) -> None:
-    """Write a run in TREC's format, with metadata in comments at its head.
+    """Write a run in TREC's format, with metadata as YAML in comments at its head.
 
     Raises BadValue for a file name of another format and for white space in an identifier, MissingExtra
     without PyYAML, StoreError if the file cannot be written.

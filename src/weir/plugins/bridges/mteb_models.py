@@ -87,7 +87,7 @@ def from_mteb(
     name: str | None = None,
     version: str | None = None,
 ) -> Any:  # noqa: ANN401  a Retriever or a Reranker, as the model is
-    """Return a model of MTEB as a system; a cross-encoder as a re-ranker, for the right side of >>.
+    """Return a model of MTEB as a system, a cross-encoder as a re-ranker for the right side of >>.
 
     model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`.
     task: a task of MTEB, its metadata or name, by which models choose prompts, None for plain retrieval.
@@ -168,7 +168,7 @@ def to_mteb(system: object, name: str | None = None, revision: str | None = None
 
 @dataclass(eq=False)
 class MtebSearchModel:
-    """A system of Weir in MTEB's SearchProtocol."""
+    """A system of Weir with the methods of MTEB's SearchProtocol."""
 
     system: Retriever | Reranker
     mteb_model_meta: Any
@@ -176,7 +176,7 @@ class MtebSearchModel:
     """The task's corpus and its searcher, which is None for a re-ranker."""
 
     def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
-        """Index the documents of a task, with columns id, text and perhaps title."""
+        """Index the documents of a task (columns id, text, perhaps title), in place of earlier ones."""
         documents = _documents(corpus)
         searcher = None if isinstance(self.system, Reranker) else indexed(self.system, documents)
         self.indexed = documents, searcher
@@ -189,7 +189,7 @@ class MtebSearchModel:
         top_ranked: Mapping[str, list[str]] | None = None,
         **about: object,
     ) -> dict[str, dict[str, float]]:
-        """Return {query: {document: score}} with up to top_k documents.
+        """Return {query: {document: score}} with up to `top_k` documents for each query.
 
         top_ranked: {query: the only documents to rank}.
 

@@ -87,17 +87,17 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
 
     @property
     def greater_is_better(self) -> bool:
-        """True, so that trainers keep the checkpoint with the highest value."""
+        """Return True, so that trainers keep the checkpoint with the highest value."""
         return True
 
     @property
     def primary_metric(self) -> str:
-        """The key of a call's result by which a trainer chooses checkpoints."""
+        """Return the key of the value by which a trainer chooses checkpoints: the first measure's."""
         return f"{self.name}_{measures_of(self.measures)[0]}"
 
     @property
     def description(self) -> str:
-        """ "Information Retrieval", the name on a model's card."""
+        """Return "Information Retrieval", the evaluator's name on a model's card."""
         return "Information Retrieval"
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -112,7 +112,11 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
         epoch: float = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Return {name: mean or end of an interval}; raises BadValue for another kind of model."""
+        """Evaluate a model and return {<name>_<measure>: mean}, with the ends of intervals; writes files to
+        output_path.
+
+        Raises BadValue for another kind of model.
+        """
         scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
         rows = result_rows(scores, self.name, type(model).__name__)
         metrics = {}

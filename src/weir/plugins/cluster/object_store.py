@@ -1,7 +1,6 @@
-"""Objects in a store that machines share: S3, Google Cloud Storage, Azure, and others that fsspec knows.
+"""Objects in a store that machines share, such as S3 and others that fsspec knows.
 
-An object appears whole or not at all. Of several machines that create it, one succeeds (If-None-Match); a
-store that ignores the condition is refused.
+An object appears whole or not at all; of several machines that create it, one succeeds (If-None-Match).
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ Moved = Callable[[int], None]
 @dataclass(frozen=True, eq=False)
 class ObjectStore:
     """Objects below an address such as s3://bucket/prefix; methods raise StoreError if the store fails or
-    refuses.
-
-    Credentials come from the store's package: environment, the user's files, roles of the machine.
-    """
+    refuses."""
 
     address: str
     files: Any
@@ -40,7 +36,7 @@ class ObjectStore:
 
     @staticmethod
     def open(address: str) -> ObjectStore:
-        """Return the store at an address, after testing that it can write, write conditionally and delete.
+        """Open the store at an address, and test that it can write, write conditionally and delete.
 
         Raises BadValue for a bad address or one with credentials, MissingExtra, and StoreError if the test
         fails.
@@ -99,7 +95,7 @@ class ObjectStore:
             self.files.pipe_file(f"{self.root}/{name}", data)
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an object; None if there is none. Raises StoreError for more than RECORD_BYTES."""
+        """Return the bytes of an object; None if it is missing. Raises StoreError for more than RECORD_BYTES."""
         with self._reached():
             try:
                 length = self.files.size(f"{self.root}/{name}")
@@ -122,7 +118,7 @@ class ObjectStore:
                 self.delete(clock)
         return float((now - then).total_seconds())
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         with self._reached():
             try:
                 paths = self.files.ls(f"{self.root}/{folder}", detail=False)
@@ -135,12 +131,12 @@ class ObjectStore:
             self.files.rm_file(f"{self.root}/{name}")
 
     def upload(self, path: Path, name: str, moved: Moved) -> None:
-        """Write a file as an object, which appears when complete."""
+        """Upload a file as an object, which appears when complete."""
         with self._reached():
             self.files.put_file(str(path), f"{self.root}/{name}", callback=_callback(moved))
 
     def download(self, name: str, path: Path, moved: Moved) -> bool:
-        """Write an object to a file; return False if there is none."""
+        """Download an object to a file; return False if it is missing."""
         with self._reached():
             try:
                 self.files.get_file(f"{self.root}/{name}", str(path), callback=_callback(moved))

@@ -1,8 +1,7 @@
 """An experiment on a Ray cluster: tasks write results to a folder that all machines share.
 
-Vectors and rankings never pass through Ray: a task gets names and the number of a result, and does the work
-of `weir run` in one process. Before that, actors with a loaded model encode the documents in shares. This
-module restarts lost tasks.
+Vectors and rankings never pass through Ray: a task gets names and the number of a result. Before that, actors
+with a loaded model encode the documents in shares. Lost tasks are restarted here.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ PASSED = (
 
 @dataclass(frozen=True)
 class Grid:
-    """An experiment by names that mean the same on every machine; folders are absolute."""
+    """An experiment by names and absolute folders that mean the same on every machine."""
 
     datasets: tuple[str, ...]
     systems: tuple[str, ...]
@@ -99,8 +98,7 @@ class Grid:
         )
 
     def cells(self) -> list[Cell]:
-        """Return the results to make, one for each system and dataset, in the order of `Experiment.cells`; loads the
-        datasets."""
+        """Load the datasets, and return the cells of the experiment, one for each system and dataset."""
         experiment = Experiment(
             self.datasets, self.systems, self.measures, self.k, self.stages, self.drop_self
         )
@@ -147,7 +145,7 @@ Stage: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class EncodingShare:
-    """A share of the documents to encode before a system runs on a collection: number `number` of `of`."""
+    """A share of the documents to encode before a cell can be made: number `number` of `of`."""
 
     cell: int
     stage: Stage
@@ -167,7 +165,7 @@ def _title(cells: Sequence[Cell], job: Job) -> str:
 
 
 class GridActor:
-    """A Ray actor that all workers share: counts of requests, and the machine of each job."""
+    """The Ray actor that all workers share: it counts requests and knows which machine began which job."""
 
     def __init__(self, spent: Spent) -> None:
         self.ledger, self.begun = Ledger(spent, Clock()), deque[tuple[Job, str]]()
@@ -179,7 +177,7 @@ class GridActor:
         self.ledger.settle(number, used)
 
     def begin(self, job: Job, machine: str) -> None:
-        """Note that a machine begins a job."""
+        """Record that a machine begins a job."""
         self.begun.append((job, machine))
 
     def take_begun(self) -> list[tuple[Job, str]]:
@@ -189,7 +187,7 @@ class GridActor:
 
 @dataclass(frozen=True, eq=False)
 class ClusterLedger:
-    """Counts of the requests of all tasks, held by an actor; methods raise ServiceError if it is lost."""
+    """The ledger of requests of all tasks, held by an actor; methods raise ServiceError if the actor is lost."""
 
     actor: Any
     ray: Any
@@ -219,7 +217,7 @@ def _cells(grid: Grid) -> list[Cell]:
 
 
 def complete_cell(grid: Grid, number: int, software: str, actor: Any) -> str:  # noqa: ANN401 - Ray's handle
-    """Make one result in a worker; return "" or the failure as one line."""
+    """Make the result of the grid's cell `number` in a worker; return "" or the failure as one line."""
     return _logged(grid, number, software, actor, lambda cell: cell.complete(measures_of(grid.measures)))
 
 
@@ -254,7 +252,7 @@ def _logged(
 
 
 class ShareWorker:
-    """A Ray actor that encodes shares of documents and keeps its last model loaded."""
+    """A Ray actor that encodes shares of documents and keeps the last model loaded."""
 
     def __init__(self) -> None:
         self.system, self.encoder = "", cast("ShareEncoder | None", None)
@@ -278,10 +276,11 @@ class RayCluster:
     address: str
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
-        """Make all unfinished results of an experiment; failures are raised after the others have finished.
+        """Make all unfinished results of an experiment; the first failure is raised after the others have
+        ended.
 
-        Raises MissingExtra, BadValue if the cluster cannot be reached or the experiment has parts that only
-        this process has, and WeirError for failed results.
+        Raises MissingExtra, BadValue for an unreachable cluster or parts that only this process has,
+        WeirError.
         """
         grid, ray = Grid.of(experiment, at), require("ray", extra="ray")
         cells, measures = experiment.cells(at, watch), measures_of(experiment.measures)

@@ -38,7 +38,7 @@ class _DamagedError(StoreError): ...
 
 @dataclass(frozen=True, eq=False)
 class SharedStages:
-    """The indexes and rankings in a shared store; methods raise StoreError if it cannot be reached."""
+    """The stages of a results folder in a shared store; methods raise StoreError if it cannot be reached."""
 
     address: str
     base: Path
@@ -46,17 +46,17 @@ class SharedStages:
 
     @cached_property
     def store(self) -> ObjectStore:
-        """The shared store, opened at the first use; raises BadValue for a bad address."""
+        """The shared store, opened at first use; raises BadValue for a bad address."""
         return ObjectStore.open(self.address)
 
     def try_out(self) -> None:
         self.store  # noqa: B018  opening it does this
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Fetch a stage's files, checking each, then its record; return False if the store lacks it or has it
-        damaged.
+        """Download a stage's files, checking each, then its record; return False if it is missing or damaged
+        in the store.
 
-        Files already on this machine are not fetched again.
+        Files already on this machine are not downloaded again.
         """
         for name, data, record in self._records(stage, root):
             if record is None or name != record.stage.folder_name:
@@ -115,7 +115,7 @@ class SharedStages:
         if data is not None:
             record = _sound(data)
             yield exact, data, record if record is not None and stage.is_of(record) else None
-        for name in self.store.names(place):
+        for name in self.store.names_in(place):
             if f"-{stage.key}" in name and name != exact:
                 data = self.store.read(f"{place}/{name}/{RECORD}")
                 record = None if data is None else _sound(data)

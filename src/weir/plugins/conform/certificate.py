@@ -22,7 +22,7 @@ from weir.plugins.conform.vectors import Expected, Number, Vector, groups, vecto
 
 @dataclass(frozen=True)
 class Question:
-    """A test case, and the measure that a tool must compute on it."""
+    """A case and a measure that a tool computes on it."""
 
     case: Case
     measure: str
@@ -33,7 +33,7 @@ Change = Callable[[Question], Question | None]
 
 @dataclass(frozen=True)
 class Deviation:
-    """Another reading of a measure or input, which may explain a tool's value."""
+    """Another reading of a measure or of the input, which may explain a tool's value."""
 
     name: str
     change: Change
@@ -189,10 +189,11 @@ _USUAL = 3  # values that a reading explains before it is taken for the tool's o
 
 
 def causes(different: Sequence[tuple[Case, str, ToolValue]]) -> list[str]:
-    """Return, for each wrong value, the name of a deviation (another reading of the measure) that gives it.
+    """Return, for each wrong value, the name of a deviation that gives it; UNEXPLAINED if none does.
 
-    The reading that explains most values is taken first; pairs and last resorts come last. UNEXPLAINED if
-    none fits.
+    different: (case, measure, the tool's value).
+
+    The deviation that explains most values goes first; pairs and last resorts go last.
     """
     pairs = [(Question(case, measure), value) for case, measure, value in different]
     reasons = {
@@ -270,7 +271,7 @@ class ValueDifference:
 
     @property
     def difference(self) -> float:
-        """The absolute difference; infinite if the value is missing or not finite."""
+        """Return the absolute difference; infinite if the value is missing or not finite."""
         if self.found is None or not math.isfinite(self.found):
             return math.inf
         return float(abs(Fraction(self.found) - Fraction(self.exact.decimal)))
@@ -278,7 +279,7 @@ class ValueDifference:
 
 @dataclass(frozen=True)
 class Graded:
-    """The grade of a tool's answer to one test vector and measure."""
+    """The outcome of a tool on a test vector and measure, with differences and their cause."""
 
     vector: Vector
     measure: str
@@ -291,9 +292,9 @@ class Graded:
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
-    """Return a grade for each test vector and measure; a vector without an answer is not applicable.
+    """Return the outcome for each test vector and measure; a vector without an answer is not applicable.
 
-    explain: also find why values differ, which takes longer.
+    explain: also find the cause of differences, which takes longer.
     """
     graded = [g for v in vectors for g in _grade_reply(v, answers.replies.get(v.id))]
     if not explain:
@@ -343,7 +344,7 @@ def _value_differences(expected: Expected, value: ToolValue) -> Iterator[ValueDi
 
 @dataclass(frozen=True)
 class Counts:
-    """How many (vector, measure) pairs passed, differ, were refused or do not apply."""
+    """Numbers of (vector, measure) pairs in a group that passed, differ, were refused or do not apply."""
 
     group: str
     vectors: int
@@ -373,7 +374,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Summary:
-    """How far a tool's values agree with the exact ones, in counts and causes."""
+    """Outcomes of a tool on all test vectors, as counts by group and causes."""
 
     tool: str
     package: str
@@ -387,13 +388,13 @@ class Summary:
 
     @property
     def total_counts(self) -> Counts:
-        """The counts of all groups of test vectors added up."""
+        """Return the counts of all groups added up, as group "all"."""
         rows = [(c.vectors, c.passed, c.differs, c.refused, c.not_applicable) for c in self.counts]
         return Counts("all", *(sum(column) for column in zip(*rows, strict=True)))
 
 
 def summarised(answers: Answers, graded: Sequence[Graded]) -> Summary:
-    """Return the outcomes of a tool's answers, counted by group, and the reasons for differences and refusals."""
+    """Return the outcomes counted by group, with the causes of differences and refusals."""
     outcomes: dict[str, set[str]] = {}
     for g in graded:
         outcomes.setdefault(g.vector.id, set()).add(g.outcome)
@@ -452,12 +453,13 @@ def _number_in_note(graded: Graded) -> float:
 
 
 def worst(graded: Iterable[Graded], most: int = 5) -> list[tuple[Graded, ValueDifference]]:
-    """Return (grade, its largest difference) of the `most` grades farthest from exact, farthest first."""
+    """Return (graded pair, its largest difference) of the `most` pairs farthest from the exact value,
+    farthest first."""
     largest = [(g, max(g.differences, key=lambda d: d.difference)) for g in graded if g.differences]
     return sorted(largest, key=lambda pair: -pair[1].difference)[:most]
 
 
 def vectors_fingerprint() -> str:
-    """Return 12 hex digits that change with any golden vector."""
+    """Return 12 hex digits, a hash of all golden vectors and their answers."""
     content = [(v.id, asdict(v.case), v.measures, v.expected, v.error) for v in vectors()]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

@@ -26,12 +26,12 @@ _LONGEST = 100  # characters of a fraction that is still written out
 
 
 def over(above: int | Fraction, below: int | Fraction) -> Fraction:
-    """Return above / below, 0 for a zero denominator."""
+    """Return above / below as a fraction; 0 if `below` is 0."""
     return Fraction(above) / below if below else Fraction(0)
 
 
 def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
-    """Return the sum of gain / log2(rank + ahead), as {m: coefficient of 1 / log2(m)}."""
+    """Return the sum of gain / log2(rank + ahead) as {m: coefficient of 1 / log2(m)}, gains by rank from 1."""
     # log2(m^e) is e log2(m), so 1 / log2(9) is half of 1 / log2(3): each m is taken to its smallest root, so that
     # sums that are multiples of each other are recognised.
     coefficients: dict[int, Fraction] = {}
@@ -43,14 +43,15 @@ def discounted(gains: Sequence[int | Fraction], ahead: int = 1) -> Discounted:
 
 
 def value(terms: Discounted) -> Exact:
-    """Return the value of a discounted sum; a fraction if only log2(2) is left."""
+    """Return the value of a discounted sum: a fraction if only log2(2) occurs, else a decimal."""
     if set(terms) <= {2}:
         return terms.get(2, Fraction(0))
     return total([_WORK.divide(_as_decimal(c), _log2(Fraction(m))) for m, c in terms.items()])
 
 
 def quotient(above: Discounted, below: Discounted) -> Exact:
-    """Return the quotient of two discounted sums, a fraction if one is a multiple of the other."""
+    """Return the quotient of two discounted sums; a fraction if one is a multiple of the other, 0 if either
+    is empty."""
     if not below or not above:
         return Fraction(0)
     ratios = {above.get(m, Fraction(0)) / coefficient for m, coefficient in below.items()}
@@ -66,12 +67,12 @@ def _power_of_two(exponent: Fraction) -> Fraction:
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:
-    """Return a discounted sum by binary logarithms as one by logarithms of another base."""
+    """Convert a discounted sum by binary logarithms to logarithms of another base."""
     return number if base == 2 or not number else _WORK.multiply(_as_decimal(number), _log2(base))
 
 
 def total(values: Sequence[Exact]) -> Exact:
-    """Return the sum, a fraction if all values are fractions."""
+    """Return the sum; a fraction if all values are fractions, else a decimal."""
     fractions = [v for v in values if isinstance(v, Fraction)]
     if len(fractions) == len(values):
         return sum(fractions, Fraction(0))
@@ -82,7 +83,7 @@ def total(values: Sequence[Exact]) -> Exact:
 
 
 def ratio(above: Exact, below: Exact) -> Exact:
-    """Return above / below, 0 for a zero denominator."""
+    """Return above / below; 0 for a zero denominator, and a fraction if both are fractions."""
     if not below or not above:
         return Fraction(0)
     if above == below:
@@ -93,7 +94,7 @@ def ratio(above: Exact, below: Exact) -> Exact:
 
 
 def fraction_mean(values: Sequence[Exact]) -> Exact:
-    """Return the mean, a fraction if all values are fractions."""
+    """Return the mean; a fraction if all values are fractions, 0 without values."""
     return ratio(total(values), Fraction(len(values)))
 
 
@@ -104,8 +105,7 @@ def _as_decimal(number: Exact) -> Decimal:
 
 
 def exact_text(number: Exact) -> dict[str, str]:
-    """Return {"decimal": the number to 30 significant digits}, with "fraction" for a fraction of at most 100
-    characters."""
+    """Return {"decimal": the number to 30 digits}, and "fraction" for a fraction of at most 100 characters."""
     forms = {"decimal": str(_SHOWN.plus(_as_decimal(number)))}
     if isinstance(number, Fraction) and len(str(number)) <= _LONGEST:
         forms["fraction"] = str(number)
@@ -466,7 +466,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 @dataclass(frozen=True)
 class OracleConventions:
-    """Conventions that measures leave open: ties, missing rankings, queries without relevant documents."""
+    """Conventions that measures leave open: ties, missing rankings, empty queries, self-matches."""
 
     ties: Literal["trec", "trec9", "expected", "worst", "best"] = "trec"
     """"trec" orders equal scores by descending bytes of the identifier, "trec9" likewise after rounding scores to
@@ -483,7 +483,7 @@ class OracleConventions:
 
 @dataclass(frozen=True)
 class Case:
-    """The input of a measure: judgments, rankings and conventions."""
+    """The input of a measure: judgments, rankings, conventions, candidates and exclusions."""
 
     qrels: Judgments
     run: Rankings
@@ -496,7 +496,7 @@ class Case:
 
 @dataclass(frozen=True)
 class MeasureName:
-    """A parsed name of a measure: nDCG(gain='exp')@10 is nDCG with gain exp and k 10."""
+    """The parts of a measure's name such as nDCG(gain='exp')@10: measure, cutoff, settings, condensed or not."""
 
     measure: str
     k: int | None
@@ -506,14 +506,14 @@ class MeasureName:
 
 @dataclass(frozen=True)
 class Answer:
-    """Exact values of a measure for the queries that count, and their mean."""
+    """Exact values of a measure for the queries that count, with their mean."""
 
     per_query: Mapping[str, Exact]
     mean: Exact
 
 
 def parse_name(text: str) -> MeasureName:
-    """Return the parts of a measure's name; raises BadValue if malformed, UnknownName for an unknown measure."""
+    """Parse a measure's name; raises BadValue if it is malformed, UnknownName for an unknown measure."""
     if text.startswith("condensed(") and text.endswith(")"):
         return replace(parse_name(text[len("condensed(") : -1]), condensed=True)
     match = re.fullmatch(r"(\w+)(?:\(([^()]*)\))?(?:@([1-9][0-9]*))?", text)
@@ -529,7 +529,7 @@ def parse_name(text: str) -> MeasureName:
 
 
 def refusal(case: Case) -> str | None:
-    """Return why judgments or rankings must be refused; None if they are valid."""
+    """Return the reason why judgments or rankings must be refused; None if they are valid."""
     if not any(case.qrels.values()):
         return "the judgments are empty"
     for query, pairs in case.qrels.items():
@@ -546,7 +546,7 @@ def refusal(case: Case) -> str | None:
 
 
 def exact_answer(case: Case, measure: str) -> Answer:
-    """Return the exact value of a measure for each query that counts, and the mean.
+    """Return the exact value of a measure for each query that counts, and their mean.
 
     Raises BadValue for input that must be refused, if no query counts, or if ties have more than 5,040
     orders.
@@ -593,14 +593,16 @@ def _of_ranking(ranked: list[str], grades: Grades, name: MeasureName) -> Exact:
 
 
 def sorted_documents(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
-    """Return documents by descending score; ties by descending bytes of the identifier."""
+    """Return documents by descending score ("trec9": as 32-bit floats), ties by descending bytes of the
+    identifier."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])
 
 
 def orders(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> Iterator[list[str]]:
-    """Yield every order that the scores allow; raises BadValue for more than 5,040."""
+    """Yield every ranking that the scores allow, with ties in each order; raises BadValue for more than
+    5,040."""
     compared = {d: _compared(s, conventions) for d, s in scored}
     tied = [
         list(group)

@@ -32,7 +32,7 @@ NOT_INSTALLED = 3
 
 
 def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are described above
-    """Return an adapter's module; raises ImportError if it or its tool is missing."""
+    """Load the module of a tool's adapter; raises ImportError if it or the tool is missing."""
     path = Path(__file__).with_name("adapters") / f"{name}.py"
     spec = importlib.util.spec_from_file_location("adapter", path)
     if spec is None or spec.loader is None:
@@ -87,7 +87,8 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 
 def numbers(vector: dict[str, Any]) -> dict[str, Any]:
-    """Return the vector with numbers for text, and with "grades" and "scores" as {query: {document: number}}."""
+    """Return the vector with numbers for texts such as "nan", and with {query: {document: number}} as
+    "grades" and "scores"."""
     qrels, run = (
         {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in vector[name].items()}
         for name in ("qrels", "run")
@@ -98,7 +99,8 @@ def numbers(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(name: str) -> int:
-    """Print a tool's answers to the vectors on standard input, a line each; return 0, or 3 if it is not installed."""
+    """Print a tool's answers to the vectors on standard input as JSON lines; return 0, or 3 if it is not
+    installed."""
     # What tools print themselves must not fall between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     os.dup2(2, 1)

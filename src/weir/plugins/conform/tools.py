@@ -20,7 +20,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class ToolValue:
-    """A tool's values for one measure, or its reason to refuse."""
+    """A tool's values for a measure on a test vector, or its refusal."""
 
     mean: float | None = None
     per_query: tuple[tuple[str, float], ...] = ()
@@ -30,11 +30,12 @@ class ToolValue:
     """Why it refuses."""
 
     def values(self) -> list[float]:
-        """Return the values of the queries, then the mean if given."""
+        """Return the values of the queries, followed by the mean if it is given."""
         return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
 
     def agrees(self, value: float, exact: float) -> bool:
-        """Return True if a number equals the exact one to the printed decimals, else to 1e-9 (relative above 1)."""
+        """Return True if a value equals the exact value to its printed decimals, else to 1e-9 (relative above
+        1)."""
         if self.decimals is not None:
             return abs(value - exact) <= 1.000001 * 10.0**-self.decimals
         return abs(value - exact) <= _CLOSE * max(1.0, abs(exact))
@@ -42,7 +43,7 @@ class ToolValue:
 
 @dataclass(frozen=True)
 class VectorReply:
-    """A tool's values for one test vector, by name of the measure."""
+    """A tool's values for a test vector, by name of the measure."""
 
     measures: Mapping[str, ToolValue]
     not_applicable: str | None = None
@@ -53,7 +54,7 @@ class VectorReply:
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers of a tool, by identifier of the test vector."""
+    """A tool's answers, by identifier of the test vector."""
 
     tool: str
     package: str
@@ -76,9 +77,12 @@ def ask(
     python: str | Path | None = None,
     checkout: str | Path | None = None,
 ) -> Answers:
-    """Return a tool's answers; a process that dies is started again after the vector that killed it.
+    """Run a tool on test vectors in its own process, and return its answers.
 
-    checkout: the folder of a tool that is not a package.
+    A process that dies is started again after the vector that killed it.
+
+    python: the Python of the environment that has the tool.
+    checkout: the folder of a tool that is no package: birco.
 
     Raises UnknownName for a tool without an adapter, BadValue if it is not installed or silent.
     """
@@ -141,7 +145,10 @@ def _reply(line: Mapping[str, Any]) -> VectorReply:
 
 
 def read_answers(path: Path) -> Answers:
-    """Read answers from JSON lines (docs/conformance.md); raises FormatError for others and for none."""
+    """Read answers from a file of JSON lines (docs/conformance.md).
+
+    Raises FormatError for other content, and without any answer.
+    """
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
     replies: dict[str, VectorReply] = {}
@@ -163,7 +170,8 @@ def read_answers(path: Path) -> Answers:
 
 
 def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
-    """Return answers as JSON lines for `read_answers`, in the order of the vectors; unanswered ones are left out."""
+    """Return answers as JSON lines that `read_answers` reads, in the order of the vectors, without unanswered
+    ones."""
     lines: list[dict[str, Any]] = [
         {"tool": answers.tool, "package": answers.package, "version": answers.version}
     ]
@@ -187,5 +195,5 @@ def answers_text(answers: Answers, vectors: Iterable[Vector]) -> str:
 
 
 def json_number(number: float | None) -> float | str | None:
-    """Return a number for JSON: NaN and infinity as text."""
+    """Return a number for JSON; NaN and infinity become text."""
     return number if number is None or number - number == 0 else str(number)

@@ -22,7 +22,7 @@ _NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 @dataclass(frozen=True)
 class Number:
-    """An exact value with 30 digits, and as a fraction if that is short."""
+    """An exact value as text: a decimal of 30 digits, and a fraction if that is short."""
 
     decimal: str
     fraction: str | None = None
@@ -47,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Vector:
-    """A small input for a tool under test, with the exact answers."""
+    """A small test input for tools, with the exact answers or the reason for a refusal."""
 
     id: str
     group: str
@@ -65,7 +65,7 @@ class Vector:
 
 
 def with_answers(vector: Vector) -> Vector:
-    """Return the test vector with its exact answers, or with the reason why it must be refused."""
+    """Return the test vector with answers computed exactly, or with the reason why it must be refused."""
     try:
         answers = [(name, exact_answer(vector.case, name)) for name in vector.measures]
     except BadValue as reason:
@@ -83,14 +83,14 @@ def groups() -> tuple[str, ...]:
 
 
 def files() -> dict[str, str]:
-    """Return {file name: text} of the vector files and their README."""
+    """Return {file name: text} of the vectors' JSON files and their README."""
     folder = resources.files("weir.plugins.conform") / "vectors"
     named = sorted(path.name for path in folder.iterdir() if path.name.endswith((".json", ".md")))
     return {name: (folder / name).read_text(encoding="utf-8") for name in named}
 
 
 def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
-    """Return the golden vectors of these groups, or all; raises UnknownName."""
+    """Return the golden vectors of these groups, by default of all; raises UnknownName."""
     texts, chosen = files(), tuple(names) or groups()
     for group in chosen:
         if group not in groups():
@@ -99,7 +99,10 @@ def vectors(names: Iterable[str] = ()) -> tuple[Vector, ...]:
 
 
 def read(content: str, where: object) -> list[Vector]:
-    """Return the vectors in the text of a file; raises FormatError for another schema."""
+    """Parse the text of a vector file; raises FormatError for another schema.
+
+    where: the file's name for messages.
+    """
     data = json.loads(content)
     if data.get("schema") != SCHEMA:
         raise FormatError(where, f"schema {data.get('schema')!r}", f"'{SCHEMA}'")
@@ -129,7 +132,7 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
 
 
 def to_text(group: str, about: str, members: Sequence[Vector]) -> str:
-    """Return a group of vectors as JSON, one vector per line."""
+    """Return the text of a group's vector file, with one vector on each line."""
     head = json.dumps({"schema": SCHEMA, "group": group, "about": about})[:-1]
     rows = []
     for vector, row in zip(members, as_questions(members), strict=True):
@@ -146,7 +149,7 @@ def _short(number: Number) -> dict[str, str]:
 
 
 def as_questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
-    """Return the test vectors as JSON objects without their answers, as adapters read them."""
+    """Return the test vectors as JSON objects without their answers, as adapters receive them."""
     rows = []
     for v in members:
         both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))

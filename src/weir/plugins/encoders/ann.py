@@ -1,7 +1,7 @@
-"""Approximate search of vectors by FAISS.
+"""Approximate search of vectors by FAISS, with index names of its factory, such as "IVF1024,Flat" or
+"HNSW32".
 
-An index is named as by FAISS's factory, such as "Flat", "IVF1024,Flat", "HNSW32", "IVF1024,PQ48" or "SQ8";
-the effort is the number of lists (IVF) or candidates (graphs) that a query visits.
+Effort is the number of lists (IVF) or candidates (graphs) that a query visits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRAINING_VECTORS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Faiss:
-    """An index of FAISS, built and searched on one thread to be reproducible."""
+    """An index of FAISS; one thread builds and searches it, so that results are reproducible."""
 
     index: Any
 
@@ -48,7 +48,7 @@ class Faiss:
             return int(inner.hnsw.efSearch), int(inner.ntotal)
         return (int(inner.nprobe), int(inner.nlist)) if isinstance(inner, faiss.IndexIVF) else (0, 0)
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         inner, faiss = self._inner()
         return isinstance(
             inner, (faiss.IndexHNSW, faiss.IndexIVF, faiss.IndexFlat, faiss.IndexScalarQuantizer)

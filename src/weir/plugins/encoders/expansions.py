@@ -52,7 +52,7 @@ EXPECTED = "an object with a document's identifier (_id) and its questions (pred
 
 @dataclass(frozen=True, eq=False)
 class Expansions:
-    """A model's questions about each document, indexed with its text."""
+    """Questions about each document, to be indexed with its text."""
 
     lines: Callable[[int, int], Strings]
     """(start, stop) -> the questions of each document, one on a line."""
@@ -62,13 +62,13 @@ class Expansions:
     """Documents without questions."""
 
     def block(self, start: int, stop: int) -> Strings:
-        """Return the questions of documents start..stop-1 as texts, joined by blanks."""
+        """Return the questions of documents start..stop-1, a text for each document, joined by blanks."""
         lines = self.lines(start, stop)
         return Strings(np.where(lines.data == ord("\n"), np.uint8(ord(" ")), lines.data), lines.ptr)
 
 
 def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress | None) -> Expansions:
-    """Return a model's questions about each document; they are stored by text in Weir's home."""
+    """Return a model's questions about each document; they are stored by the document's text in Weir's home."""
     device, loaded, count = settings().device, None, 0
     store = RowStore.of(settings().home / "questions", writer.describe(device), RAW, 1)
     steps = Steps(progress, len(corpus))
@@ -95,8 +95,7 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
 def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
     """Return the first n questions of each document in a file of JSON lines, plain, .gz or .zst.
 
-    Documents missing in the file have none. Raises FormatError for a missing or damaged file, another form,
-    and if no line is about a document of the corpus.
+    Raises FormatError for a missing, damaged or other file, and if no line is about a document of the corpus.
     """
     codes, parts = list[Int32](), list[Strings]()
     try:
@@ -128,7 +127,7 @@ def read_questions(path: Path, corpus: Corpus, n: int) -> Expansions:
 
 
 def contents(path: Path) -> str:
-    """Return 16 hex digits, a hash of a file; raises FormatError if it cannot be read."""
+    """Return 16 hex digits, a hash of a file's bytes; raises FormatError if it cannot be read."""
     try:
         check_regular(path)
         with path.open("rb") as file:
@@ -233,9 +232,9 @@ class Doc2Query:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ExpandedSearcher:
-        """Return the searcher of the documents with questions, written by the model or read from the file.
+        """Index the documents with their questions, and return the searcher.
 
-        Warns (RankingWarning) if the file has none for some documents; raises FormatError.
+        Warns (RankingWarning) if the file has no questions for some documents; raises FormatError.
         """
         if self.expansions is None:
             expansions = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
@@ -270,7 +269,7 @@ class Doc2Query:
 
 @dataclass(frozen=True, eq=False)
 class ExpandedSearcher:
-    """A BM25 or RM3 index of changed documents."""
+    """A searcher of a BM25 or RM3 index over expanded or re-weighted documents."""
 
     system: Doc2Query | DeepCT
     inner: BM25Searcher | RM3Searcher
@@ -411,7 +410,8 @@ class Words:
 
     @staticmethod
     def of(loaded: LoadedSparse) -> Words:
-        """Return the table of a tokenizer; raises BadValue unless pieces begin with ##, as BERT's."""
+        """Return the table of an encoder's tokenizer; raises BadValue unless later pieces begin with ##, as
+        BERT's."""
         tokenizer = loaded.document.tokenizer
         names = {number: text for text, number in tokenizer.inner.get_vocab(with_added_tokens=True).items()}
         pieces = [names.get(n, "") for n in range(max(names) + 1)]
@@ -429,7 +429,9 @@ class Words:
         """Return each text's words: (ptr int64[texts + 1], distinct words, weights, numbers of the distinct
         words).
 
-        A word occurs once in a text, with its largest weight.
+        A word occurs once in a text, with the largest weight of its first pieces.
+
+        ptr, token, weight: tokens of text t are ptr[t]:ptr[t + 1].
         """
         use = ~self.special[token]
         text = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[use]

@@ -59,7 +59,8 @@ QUERY, DOCUMENT = 32, 300
 
 @dataclass(frozen=True, eq=False)
 class LateRecipe:
-    """All settings of a late-interaction encoder, before anything is loaded."""
+    """The settings of a late-interaction checkpoint: markers, prompts, lengths, filling of queries, skipped
+    tokens."""
 
     checkpoint: Checkpoint
     query_marker: str = ""
@@ -246,12 +247,12 @@ class LateEncoder:
         engine = build(recipe.checkpoint, declared, head)
         query, document = _part(recipe, "query", engine), _part(recipe, "document", engine)
         budget = self.batch_tokens or BATCH_TOKENS[place.kind]
-        return LoadedLate(self, recipe, place, query, document, head, budget)
+        return LoadedLate(self, place, query, document, head, budget)
 
 
 @dataclass(frozen=True, eq=False)
 class TokenEncoder:
-    """A model and tokenizer for documents or queries, with its special tokens."""
+    """An engine and tokenizer for documents or for queries, with marker, prompt and filler."""
 
     engine: Engine
     tokenizer: ModelTokenizer
@@ -279,7 +280,7 @@ class TokenEncoder:
         return Tokens(ids, ptr)
 
     def filled(self, batch: Tokens) -> Tokens:
-        """Return the tokens, each text filled up to `fill` tokens if set."""
+        """Return the batch with each text filled up with `filler` to `fill` tokens; unchanged if `fill` is 0."""
         if not self.fill:
             return batch
         lengths = batch.lengths
@@ -295,7 +296,6 @@ class LoadedLate:
     """A late-interaction encoder loaded on a device."""
 
     encoder: LateEncoder
-    recipe: LateRecipe
     place: ComputePlace
     query: TokenEncoder
     document: TokenEncoder

@@ -158,7 +158,7 @@ class ColBERT:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedLate) -> DocumentEncoding:
-        """Return how documents are encoded and stored."""
+        """Return the encoding function of documents, the store of their vectors, and the block size."""
         described = loaded.encoder.describe(settings().device)
         about = {name: value for name, value in described.items() if name not in QUERY_ENTRIES}
         about |= {"kind": "tokens", "stored": self.store}
@@ -167,7 +167,7 @@ class ColBERT:
         return DocumentEncoding(store, loaded.stream, EncodingBlocks(self.batch_texts[loaded.place.kind]))
 
     def encoded_queries(self, loaded: LoadedLate, queries: Queries) -> Ragged:
-        """Return the token vectors of queries."""
+        """Return the token vectors of each query."""
         return loaded.encode(queries.text, "query")
 
     @checked
@@ -205,11 +205,13 @@ class ColBERT:
         return EncodedSearcher(self, corpus, documents)
 
     def scorer(self, corpus: Corpus) -> Scorer | None:
-        """Return a scorer of given documents; None if `bits` are set, which need a whole collection."""
         return None if self.bits else LateScorer(self, corpus)
 
     def limit(self, documents: int, k: int = 1) -> int:
-        """Return the number of candidates to score for the k best; 0 means all documents."""
+        """Return the number of candidates to score for the k best of a collection; 0 means all documents.
+
+        documents: size of the collection.
+        """
         if self.candidates is None or (self.candidates == "auto" and documents < CANDIDATES_FROM_DOCUMENTS):
             return 0
         return max(CANDIDATES, 2 * k) if self.candidates == "auto" else max(int(self.candidates), k)
@@ -252,7 +254,7 @@ class _Tokens:
     def scores_all(self, k: int) -> bool:
         return not self._limit(k)
 
-    def loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
+    def search_loss(self, query: Callable[[], Ragged], k: int) -> Loss | None:
         if self.small is None and not self._limit(k):
             return None
         if self.full is None:
@@ -295,7 +297,7 @@ def _score_candidates(rows: TokenRows, query: Ragged, numbers: Int64, candidates
 
 @dataclass(frozen=True, eq=False)
 class LateScorer:
-    """A scorer that encodes the given documents alone."""
+    """A scorer by MaxSim that encodes the candidates alone, without an index."""
 
     system: ColBERT
     corpus: Corpus

@@ -99,11 +99,11 @@ class Sparse:
     share_encoder = encoded.share_encoder
 
     def document_encoding(self, loaded: LoadedSparse) -> DocumentEncoding:
-        """Return how documents are encoded and stored."""
+        """Return the encoding function of documents, the store of their weighted terms, and the block size."""
         return term_encoding(loaded)
 
     def encoded_queries(self, loaded: LoadedSparse, queries: Queries) -> Ragged:
-        """Return the weighted terms of queries (rows of TERM)."""
+        """Return the weighted terms of each query (rows of TERM)."""
         return loaded.encode(queries.text, "query")
 
     @checked
@@ -132,7 +132,7 @@ class Sparse:
 
 
 def term_encoding(loaded: LoadedSparse) -> DocumentEncoding:
-    """Return how documents are encoded as weighted terms (rows of TERM) and stored."""
+    """Return the encoding function of documents (rows of TERM), the store of the terms, and the block size."""
     described = loaded.recipe.encoder.describe(settings().device)
     about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
     store = RowStore.of(settings().home / "vectors", about, RAW, TERM.itemsize)
@@ -160,7 +160,7 @@ class _Terms:
     def scores_all(self, k: int) -> bool:
         return False  # documents without a common term are not found
 
-    def loss(self, query: Callable[[], Ragged], k: int) -> None:
+    def search_loss(self, query: Callable[[], Ragged], k: int) -> None:
         return None
 
 

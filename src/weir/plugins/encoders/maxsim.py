@@ -42,8 +42,8 @@ from weir.kernels.simd import (
 
 @jit
 def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """Write decompressed vectors, centroid plus residual scaled to length 1, into out, float32[tokens,
-    dimensions].
+    """Write decompressed token vectors into out, float32[tokens, dimensions]: centroid plus residual, scaled
+    to length 1.
 
     code: int32[tokens], centroids.
     packed: uint8[tokens, dimensions * bits / 8], bucket numbers, the first in the highest bits.
@@ -129,7 +129,7 @@ def _best(b: Value, rows: Value, panel: Value, dimensions: Value, best: Value) -
 
 
 def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
-    """Emit code that loads sixteen float32, from halves if `half`; `offset` is the index of the first."""
+    """Emit code that loads sixteen float32, converted from float16 if `half`, from the number `offset` on."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
     value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
@@ -168,10 +168,11 @@ def score(
     ends: Int64,
     out: Float32,
 ) -> None:
-    """Write scores into out, float32[documents, queries]; document i has the tokens starts[i]:ends[i], at least one.
+    """Write the MaxSim of every document and query into out, float32[documents, queries].
 
-    tokens: consecutive bytes of all tokens.
-    half: they are float16, of a multiple of 16 dimensions, instead of float32.
+    panels: query tokens as `pack` writes them; query q has the tokens query_ptr[q]:query_ptr[q + 1].
+    tokens: consecutive bytes of all tokens; document i has the tokens starts[i]:ends[i], at least one.
+    half: tokens are float16, of a multiple of 16 dimensions, instead of float32.
     """
     dimensions, width = panels.shape[1], len(panels) * WIDTH
     stride = np.int64(dimensions * (2 if half else 4))
@@ -284,7 +285,7 @@ def _inside(starts: Int64, ends: Int64, count: int) -> bool:
 
 
 def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the bytes of a contiguous array as a read-only view, which keeps it alive."""
+    """Return the bytes of a contiguous array as a read-only view without a copy."""
     view = tokens.reshape(-1).view(np.uint8)
     view.flags.writeable = False
     return view
@@ -438,7 +439,7 @@ def estimate(
     out: Float32,
     off: Float32,
 ) -> None:
-    """Write approximate scores into out, float32[documents, queries].
+    """Write the approximate MaxSim of every document and query into out, float32[documents, queries].
 
     panels: query tokens as `pack_bytes` writes them.
     unit: float32[n], steps of the query tokens.
@@ -498,7 +499,8 @@ def estimate(
 
 
 def can_quantise(tokens: NDArray[np.floating]) -> bool:
-    """Return True if `bounds` can compare tokens in place: contiguous float16 or float32, AVX-512 with VNNI."""
+    """Return True if `bounds` can read these tokens: contiguous float16 or float32, on a CPU with AVX-512 and
+    VNNI."""
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 
@@ -511,9 +513,11 @@ def bounds(
     ends: Int64,
     threads: int = 1,
 ) -> tuple[Float32, Float32]:
-    """Return (approximate scores, bounds of their errors), float32[queries, documents] each.
+    """Return (approximate MaxSim scores, bounds of their errors), float32[queries, documents] each, by int8
+    vectors.
 
-    An error is the difference to the score of `maxsim`; inf for norms outside SHORTEST and LONGEST.
+    An error is the difference to the score of `maxsim`; its bound is inf for norms outside SHORTEST and
+    LONGEST.
 
     query, query_ptr: float[tokens, d]; query q has the rows query_ptr[q]:query_ptr[q + 1].
     tokens, starts, ends: float[tokens, d]; document i has the rows starts[i]:ends[i].
@@ -554,7 +558,7 @@ def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 def compile_all() -> None:
-    """Compile or load every kernel."""
+    """Compile every kernel, or load it from the cache."""
     tokens, cuts = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16), np.array([0, 4, 12])
     for values in (tokens, tokens.astype(np.float16)):
         maxsim(tokens[:4], np.array([0, 4]), values, cuts)

@@ -28,7 +28,7 @@ MAX_OPEN_SHARE = 0.4
 
 
 class TokenRows(Protocol):
-    """Token vectors of documents, read in blocks."""
+    """The token vectors of documents, read in blocks."""
 
     @property
     def dimensions(self) -> int:
@@ -62,7 +62,8 @@ def search_tokens(
     progress: Progress | None = None,
     first_pass: bool = True,
 ) -> Found:
-    """Return the k best documents of each query by exact MaxSim, best first; never one without tokens.
+    """Return the k best documents of each query by exact MaxSim, best first; documents without tokens are
+    left out.
 
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
     first_pass: skip documents by bounds from int8 vectors, which never changes the result.
@@ -94,7 +95,8 @@ def search_tokens(
 
 
 def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
-    """Return the k best of the documents chosen for each query, best first; never one without tokens.
+    """Return the k best of the documents chosen for each query, best first; documents without tokens are left
+    out.
 
     chosen: document numbers of each query, ascending.
     tie_rank: int32[documents], the order of documents of equal score (Ids.tie_ranks).
@@ -113,7 +115,10 @@ def search_chosen(rows: TokenRows, query: Ragged, chosen: list[Int64], k: int, t
 
 
 def pair_maxsim(rows: TokenRows, query: Float32, docs: NDArray[np.integer]) -> Float64:
-    """Return a query's score for each document, float64[documents], the same bits as by a search; all need tokens."""
+    """Return a query's MaxSim with each document, float64[documents], the same bits as in a search.
+
+    Raises BadValue for a document without tokens.
+    """
     if len(docs) == 0:
         return np.zeros(0)
     picked = None if rows.all_rows is None else docs
@@ -222,7 +227,7 @@ CALIBRATION_VECTORS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Clusters of token vectors: float32 centroids of length 1, each token's centroid, offsets of documents."""
+    """Clusters of token vectors: centroids of length 1, the centroid of each token, and offsets of documents."""
 
     centroids: Float32
     code: Int32
@@ -231,17 +236,17 @@ class Centroids:
 
 @dataclass(frozen=True, eq=False)
 class CentroidLists:
-    """The documents with a token of centroid c, ascending: doc[ptr[c]:ptr[c + 1]]."""
+    """The documents that have a token of centroid c, ascending: doc[ptr[c]:ptr[c + 1]]."""
 
     ptr: Int64
     doc: Int32
 
 
 def require_memory_for(tokens: int, dimensions: int, bits: int, lists: bool) -> None:
-    """Raise BadValue if memory is too small to cluster `tokens` vectors.
+    """Raise BadValue if memory is too small to cluster and index `tokens` vectors.
 
-    bits: bits for each number in compressed vectors, 0 without compression.
-    lists: True if lists for finding candidates are built too.
+    bits: bits for each number in compressed vectors; 0 without compression.
+    lists: True if lists of documents by centroid are built too.
     """
     sample = min(tokens, TRAINING_VECTORS_PER_CENTROID * _centroids(tokens))
     k_means = 3 * 4 * dimensions * sample  # the sample, sorted by centroid, and while it is put together
@@ -259,7 +264,7 @@ def _centroids(tokens: int) -> int:
 def clustered(rows: TokenRows) -> Centroids:
     """Return centroids of the token vectors by k-means, the same for the same input.
 
-    Their number is the power of two below 16 * sqrt(tokens), PLAID's rule.
+    Their number follows PLAID: the power of two below 16 * sqrt(tokens), at most a quarter of the tokens.
     """
     total = int(rows.lengths.sum())
     ptr = offsets(rows.lengths)
@@ -282,7 +287,7 @@ def clustered(rows: TokenRows) -> Centroids:
 
 
 def listed(clusters: Centroids) -> CentroidLists:
-    """Return the documents of each centroid, each once."""
+    """Return the documents of each centroid, each document once."""
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
@@ -292,10 +297,10 @@ def listed(clusters: Centroids) -> CentroidLists:
 
 
 def near(clusters: Centroids, lists: CentroidLists, query: Ragged, probes: int, count: int) -> list[Int64]:
-    """Return up to `count` candidates of each query, ascending document numbers, int64.
+    """Return up to `count` candidates of each query: document numbers, int64, ascending.
 
-    They have the best scores by centroids of the documents with a token in one of the `probes` centroids
-    nearest to a query token.
+    They have a token in one of the `probes` centroids nearest to a query token, and the best MaxSim over
+    centroids.
     """
     candidates = []
     probes = min(probes, len(clusters.centroids))
@@ -368,8 +373,10 @@ class Compressed:
 
 
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
-    """Return token vectors compressed to 1 or 2 bits a number; raises BadValue if a vector does not fill
-    whole bytes."""
+    """Return token vectors compressed to 1 or 2 bits a number, with the error of compression.
+
+    Raises BadValue if a vector does not fill whole bytes.
+    """
     refuse_odd(rows.dimensions, bits)
     ptr, total = clusters.ptr, int(clusters.ptr[-1])
     # Buckets hold equally many residuals, vectors less their centroids; every step-th token is looked at.
@@ -415,7 +422,7 @@ def refuse_odd(dimensions: int, bits: int) -> None:
 def write_clusters(
     folder: Path, clusters: Centroids, lists: CentroidLists | None, small: Compressed | None
 ) -> None:
-    """Write centroids, lists and compressed vectors to a folder; None is left out."""
+    """Write centroids, and lists and compressed vectors unless None, to .npy files in a folder."""
     for name, part in (("clusters", clusters), ("lists", lists)):
         if part is not None:
             for field in fields(part):

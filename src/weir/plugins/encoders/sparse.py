@@ -101,11 +101,10 @@ def merged(
     threshold: float,
     left_out: Sequence[int] = (),
 ) -> Ragged:
-    """Return the terms of each text (rows of TERM, ascending), with the largest weight above 0 over the
-    tokens.
+    """Return the terms of each text (rows of TERM, ascending), each with its largest weight over the tokens.
 
-    add: sum the weights instead.
-    top, threshold: the `top` heaviest terms above the threshold are kept.
+    add: sum the weights instead. Weights of 0 or less never count.
+    top, threshold: keep the `top` heaviest terms, None for all, above the threshold.
     left_out: tokens that are no terms.
     """
     text = np.repeat(np.arange(len(batch)), batch.lengths)
@@ -148,7 +147,7 @@ KINDS = (*MODELS, *TABLES, "SpladePooling", "Router")
 
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A model and the pooling of its outputs, by the checkpoint's files."""
+    """A checkpoint with the pooling and activation that its files declare; None if they declare none."""
 
     checkpoint: Checkpoint
     pooling: str | None = None
@@ -254,7 +253,7 @@ def _side(folder: Path, steps: list[tuple[str, Path]]) -> SparseModel | TokenWei
 
 @dataclass(frozen=True, eq=False)
 class TermEncoder:
-    """The encoder of documents or of queries: a model, or a table of token weights."""
+    """A loaded encoder of documents or of queries: a model, or a table of token weights."""
 
     tokenizer: ModelTokenizer
     engine: Engine | None
@@ -366,7 +365,7 @@ class SparseEncoder:
 
 @dataclass(frozen=True, eq=False)
 class SparseRecipe:
-    """All settings of a sparse encoder, before anything is loaded."""
+    """The settings of a sparse encoder and the layout of its checkpoint, before anything is loaded."""
 
     encoder: SparseEncoder
     layout: SparseCheckpoint
@@ -383,14 +382,14 @@ class SparseRecipe:
         return self.layout.query if kind == "query" else document
 
     def limit(self, kind: Kind) -> int:
-        """Return the most tokens of a text that are read."""
+        """Return the number of tokens at which a text is cut."""
         side = self.side(kind)
         checkpoint = side.checkpoint if isinstance(side, SparseModel) else side.tokenizer
         stated = self.stated.get(kind) or checkpoint.limit
         return text_limit(self.encoder.model, checkpoint, self.limits[kind], stated)
 
     def most_terms(self, kind: Kind) -> int | None:
-        """Return the most terms of a text that are kept; None for all."""
+        """Return the number of heaviest terms to keep of a text; None for all."""
         if kind == "query":
             return self.encoder.top_query
         return (
@@ -398,7 +397,7 @@ class SparseRecipe:
         )
 
     def prompt(self, kind: Kind) -> str:
-        """Return the text before each text of this kind; "" for none."""
+        """Return the prefix of each text of this kind; "" for none."""
         side = self.side(kind)
         if isinstance(side, TokenWeights):
             return ""
@@ -406,7 +405,7 @@ class SparseRecipe:
         return prompt or ""
 
     def pooled_by(self, side: SparseModel) -> tuple[str, str]:
-        """Return (pooling, activation) of a vocabulary's weights, by default ("max", "relu")."""
+        """Return (pooling, activation) over the tokens of a text, by default ("max", "relu")."""
         encoder = self.encoder
         return encoder.pooling or side.pooling or "max", encoder.activation or side.activation or "relu"
 
@@ -446,14 +445,16 @@ class SparseRecipe:
         return about
 
     def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
-        """Return a checkpoint's engine on a device, without loading."""
+        """Return the engine, dtype and device by which a checkpoint would be computed; loads nothing."""
         headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
         own = headed and supported(checkpoint)
         return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
     def term_encoder(self, kind: Kind, device: str, document: TermEncoder | None = None) -> TermEncoder:
-        """Return the loaded encoder of queries or documents; `document`, the loaded one of documents, shares
-        its model."""
+        """Load the encoder of queries or of documents.
+
+        document: the loaded encoder of documents, whose model is shared if queries use the same.
+        """
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, TokenWeights):
             tokenizer = load_tokenizer(side.tokenizer.folder, limit)
@@ -527,7 +528,7 @@ class LoadedSparse:
 
     @property
     def vocabulary(self) -> int:
-        """The size of the vocabulary, above every term number."""
+        """The size of the vocabulary; every term number is below it."""
         sizes = [int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0)]
         for part in (self.query, self.document):
             sizes.append(int(part.tokenizer.inner.get_vocab_size(with_added_tokens=True)))
@@ -544,7 +545,7 @@ class LoadedSparse:
     def stream(
         self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
     ) -> Iterator[Ragged]:
-        """Yield the terms of texts, in order, some thousand texts at a time.
+        """Yield the terms of texts as `encode` returns them, in order, some thousand texts at a time.
 
         Raises BadValue, while read, as `encode`.
         """

@@ -42,7 +42,7 @@ DTYPES = ("fp32", "bf16")
 
 @dataclass(frozen=True, eq=False)
 class T5:
-    """An encoder-decoder in memory, with the tokens that start and end an answer."""
+    """A T5 model on a device, with the tokens that start and end an answer."""
 
     module: Any
     place: ComputePlace
@@ -58,7 +58,7 @@ class T5:
         return self.module.get_encoder()(**tables), tables["attention_mask"]
 
     def first_words(self, batch: Tokens, words: list[int]) -> Tensor:
-        """Return the scores of words as an answer's first word, float32[texts, words]."""
+        """Return the scores of `words` (token numbers) as first token of the answer, float32[texts, words]."""
         torch = require("torch", extra="torch")
         with torch.inference_mode():
             states, mask = self.encoded(batch)
@@ -150,7 +150,7 @@ class MonoT5:
 
     @property
     def words(self) -> tuple[str, str]:
-        """The words whose scores are compared, (for "not relevant", for "relevant")."""
+        """Return the two answer words whose scores are compared: (for "not relevant", for "relevant")."""
         if self.token_false is not None and self.token_true is not None:
             return self.token_false, self.token_true
         card = find_card(self.model)
@@ -198,7 +198,7 @@ class MonoT5:
 
 @dataclass(frozen=True, eq=False)
 class LoadedMonoT5:
-    """A monoT5 in memory. `answers` are the tokens for "not relevant" and "relevant"."""
+    """A monoT5 on a device. `answers` are the tokens for "not relevant" and "relevant"."""
 
     encoder: MonoT5
     engine: T5
@@ -225,7 +225,8 @@ class LoadedMonoT5:
 
 @dataclass(frozen=True, eq=False)
 class Prompts:
-    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', at most `limit`, with the last word."""
+    """A converter of pairs to tokens of 'Query: ... Document: ... Relevant:', cut to `limit` before the last
+    word."""
 
     inner: Any
     limit: int
@@ -233,7 +234,8 @@ class Prompts:
 
     @staticmethod
     def of(inner: Any, limit: int, end: int) -> Prompts:  # noqa: ANN401 - a tokenizers.Tokenizer
-        """Return the prompts of a tokenizer; `end` is the token after each text."""
+        """Return a tokenizer's converter; `end` is the token after each text. The tokenizer then cuts nothing
+        itself."""
         inner.no_truncation()
         return Prompts(inner, limit, [*inner.encode(TAIL, add_special_tokens=False).ids, end])
 
@@ -316,7 +318,7 @@ class LoadedWriter:
     def questions(
         self, texts: Iterable[Text], done: Callable[[int], None] | None = None
     ) -> Iterator[list[list[str]]]:
-        """Yield a list of questions for each text in order, some texts at a time."""
+        """Yield lists with the questions of each text, in order, for some texts at a time."""
         plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
 
         def gather(parts: Sequence[tuple[Int64, Any]], count: int) -> Any:  # noqa: ANN401 - lists of lists

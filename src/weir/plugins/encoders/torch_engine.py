@@ -41,7 +41,7 @@ def _filled_up(x: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x [n, d] times the transpose of weight [m, d], plus bias [m], as [n, m]."""
+    """Return x @ weight.T + bias: x [n, d], weight [m, d], bias [m], result [n, m]."""
     return require("torch", extra="torch").nn.functional.linear(_filled_up(x), weight, bias)[: x.shape[0]]
 
 
@@ -54,7 +54,7 @@ Attend: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
-    """Return a batch's attention function on a CPU.
+    """Return a batch's attention function on a CPU, from packed queries, keys and values to contexts.
 
     bias: [heads, longest, longest], added to the scores; a text takes its first rows and columns.
     """
@@ -89,10 +89,10 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
 
 
 def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool, device: Any) -> Attend:  # noqa: ANN401 - a torch.device
-    """Return a batch's attention function on a GPU: torch's variable-length kernel, else padded.
+    """Return a batch's attention function on a GPU, by torch's variable-length kernel or on padded texts.
 
     bias: [heads, longest, longest], added to the scores.
-    varlen: the kernel may be used (half precision).
+    varlen: the kernel may be used (half precision); a bias or hidden tokens exclude it.
     """
     torch = require("torch", extra="torch")
     longest = int(batch.lengths.max(initial=1))
@@ -235,7 +235,7 @@ def torch_engine(weights: Weights, device: str, dtype: str) -> TorchEngine:
 
 
 def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
-    """Return torch's type for fp32, bf16 or fp16; raises BadValue for another, naming the engine."""
+    """Return torch's type for "fp32", "bf16" or "fp16"; raises BadValue, naming the engine, for another."""
     torch = require("torch", extra="torch")
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if dtype not in dtypes:
@@ -244,7 +244,7 @@ def torch_dtype(engine: str, dtype: str) -> Any:  # noqa: ANN401 - a torch.dtype
 
 
 def to_device(torch: Any, values: Int64, device: Any) -> Tensor:  # noqa: ANN401 - a module and its device
-    """Return an array as a tensor on a device; a CPU shares its memory, a GPU gets a copy asynchronously."""
+    """Return an array as a tensor on a device; a CPU tensor shares its memory, a GPU copy is asynchronous."""
     tensor = torch.from_numpy(values)
     return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
@@ -319,7 +319,7 @@ def tensors_as_array(parts: Sequence[Tensor]) -> Float32:
 
 
 def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]:
-    """Return (row, column, value) of the entries above a threshold or NaN."""
+    """Return (row, column, value) arrays of the entries that are above a threshold or NaN."""
     there = ~(rows <= threshold)
     row, column = require("torch", extra="torch").nonzero(there, as_tuple=True)
     return row.cpu().numpy(), column.cpu().numpy(), rows[there].cpu().numpy()
@@ -327,7 +327,7 @@ def tensor_above(rows: Tensor, threshold: float) -> tuple[Int64, Int64, Float32]
 
 @dataclass(frozen=True, eq=False)
 class TorchModel:
-    """A transformer with a head, as an Engine."""
+    """A transformer and a head in torch, which together are an Engine."""
 
     body: TorchBody
     head: TorchHead
@@ -349,7 +349,8 @@ class TorchModel:
 
 
 def torch_head(head: VectorHead | TokenHead | ClassHead | TermHead, device: str, dtype: str) -> TorchHead:
-    """Return a head on a device as a function; heads over a vocabulary compute in `dtype`."""
+    """Return a head as a function (hidden states, batch) -> rows on a device; heads over a vocabulary compute
+    in `dtype`."""
     torch = require("torch", extra="torch")
     place, kind = torch.device(device), torch_dtype("torch", dtype)
 
@@ -468,7 +469,8 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 
 def build_torch(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> TorchModel:
-    """Return a checkpoint in Weir's own torch layers; raises BadValue for an unknown architecture."""
+    """Return the engine of a checkpoint in Weir's own torch layers; raises BadValue for an unknown
+    architecture."""
     place = declared.place
     prepare(place.device)
     if isinstance(head, OwnHead) or not supported(checkpoint):

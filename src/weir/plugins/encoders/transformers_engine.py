@@ -26,7 +26,7 @@ from weir.plugins.encoders.torch_engine import (
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """An engine around a torch module that takes padded batches."""
+    """A torch module that takes padded batches, as the body of an engine."""
 
     module: Any
     device: Any
@@ -36,7 +36,7 @@ class Padded:
     batch_independent: bool = False
 
     def tables(self, batch: Tokens) -> dict[str, Tensor]:
-        """Return a batch's padded tables on the device, by the names of the model's arguments."""
+        """Return a batch as padded int64 tensors on the device, by the names of the model's arguments."""
         torch = require("torch", extra="torch")
         tables = inputs(batch, self.fill, self.segments)
         return {name: to_device(torch, table, self.device) for name, table in tables.items()}
@@ -91,7 +91,11 @@ def _last_states(module: Any, tables: dict[str, Any]) -> Tensor:  # noqa: ANN401
 
 
 def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
-    """Return the padded inputs of transformers' models, int64[texts, longest] each."""
+    """Return a batch as padded inputs of transformers' models, {argument: int64[texts, longest]}.
+
+    fill: token of the padding.
+    segments: include token types if the batch has them.
+    """
     tables = {
         "input_ids": batch.padded(batch.ids, fill),
         "attention_mask": batch.attended().astype(np.int64),
@@ -102,9 +106,9 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
 
 
 def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
-    """Return the engine in fp32, bf16 or fp16.
+    """Load a checkpoint in fp32, bf16 or fp16 by transformers, and return it as body of an engine.
 
-    head: transformers' automatic class for a model with a head, "" for none.
+    head: transformers' automatic class for a model with a head; "" for none.
 
     Raises BadValue for another dtype, StoreError if transformers cannot read the checkpoint.
     """
@@ -157,7 +161,8 @@ def load_model(
 
 
 def build_transformers(checkpoint: Checkpoint, declared: Declared, head: AnyHead) -> Engine:
-    """Return a checkpoint loaded with a head; an OwnHead is the model's own."""
+    """Load a checkpoint by transformers with a head, and return the engine; an OwnHead is the checkpoint's
+    own."""
     place = declared.place
     prepare(place.device)
     own = CLASSES[head.kind] if isinstance(head, OwnHead) else ""

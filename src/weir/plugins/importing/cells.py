@@ -28,7 +28,7 @@ KEYED = "\0names"
 
 
 class Cells(dict[str, Any]):
-    """The fields of a record; reading one by name marks it as used, iterating does not."""
+    """The fields of a record; reading a field by name marks it as used, iterating does not."""
 
     __slots__ = ("taken",)
     taken: set[str]
@@ -43,19 +43,20 @@ class Cells(dict[str, Any]):
         return super().get(name, default)
 
     def text(self, name: str) -> str:
-        """Return a field's stripped text, marked as used; "" for none, a list or an object."""
+        """Return a field's text without outer blanks, marked as used; "" without a value, for lists and
+        objects."""
         if text := plain_text(value := super().get(name)):
             self.take(name, *([TRIMMED] if isinstance(value, str) and value != text else []))
         return text
 
     def number(self, name: str) -> float | None:
-        """Return a field's number, marked as used; None without one."""
+        """Return a field's number, marked as used; None without a number."""
         if (value := number(super().get(name))) is not None:
             self.take(name)
         return value
 
     def opened(self, name: str) -> Any:  # noqa: ANN401  JSON's values
-        """Return a field's value, a list or object for a text that spells one; mark it as used.
+        """Return a field's value, marked as used; text that spells a list or object is parsed.
 
         Raises ValueError for a malformed or abridged list.
         """
@@ -76,15 +77,15 @@ class Cells(dict[str, Any]):
         self.taken = set()
 
     def track_with(self, *others: Cells) -> None:
-        """Make these records of the same fields share one set of used fields."""
+        """Make this record and others, of the same fields, share one set of used fields."""
         self.take()
         for other in others:
             other.taken = self.taken
 
     def rest(self, apart: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the unused fields that have a value, as metadata, and mark them as used.
+        """Return {name: value} of the unused fields, as metadata, and mark them as used.
 
-        Vectors, bytes, and nested values of names with a fixed meaning are left out, and stay unused.
+        Empty values, vectors, bytes, and nested values of fields with a fixed meaning stay unused.
 
         apart: fields to leave unused.
         """
@@ -107,9 +108,11 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the path, such as "a.b", of each unused field with a value, also inside objects and lists of
-        objects; of an object without any used field its own path. `path` stands before each, * for names that are
-        data."""
+        """Yield the dotted path of each unused field with a value, also within objects, of which one without a used
+        field has its own path alone; * stands for names that are data.
+
+        path: prefix of each path.
+        """
         for field, value in self.items():
             name = "*" if KEYED in self._taken and field in self._taken else field
             whole = f"{path}.{name}" if path else str(name)
@@ -127,7 +130,7 @@ class RepeatedNameError(Exception):
 
 
 def unique_cells(pairs: list[tuple[str, Any]]) -> Cells:
-    """Return a record of (name, value) pairs; raises RepeatedNameError for a repeated name."""
+    """Return the record of (name, value) pairs; raises RepeatedNameError for a repeated name."""
     fields = Cells(pairs)
     if len(fields) < len(pairs):
         raise RepeatedNameError(first_repeated(name for name, _ in pairs))
@@ -155,12 +158,12 @@ def has_value(value: object) -> bool:
 
 
 def left_out(records: Iterable[Cells]) -> Counter[str]:
-    """Return {path of a field: number of records in which it is unused}."""
+    """Return {path of a field: number of records in which it has a value and is unused}."""
     return Counter(path for record in records for path in dict.fromkeys(record.left()))
 
 
 def trimmed(records: Iterable[Cells]) -> int:
-    """Return the number of records with a text that lost blanks around it."""
+    """Return the number of records with a text of which outer blanks were removed."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
 
 
@@ -171,7 +174,7 @@ def take_whole(value: object) -> None:
 
 
 def each_record(value: object) -> Iterator[Cells]:
-    """Yield all records in a value, at any depth, in no fixed order."""
+    """Yield each record (Cells) within a value, at any depth, in no fixed order."""
     level: list[Any] = [value]
     while level:
         one = level.pop()
@@ -188,7 +191,7 @@ def each_record(value: object) -> Iterator[Cells]:
 
 
 def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
-    """Raise BadValue, asking which of several columns has a role."""
+    """Raise BadValue that names several columns with the same role and asks to choose one."""
     several = sorted(candidates)
     raise BadValue(
         f"{' and '.join(several[:4])} could each be the {role}; choose one, as in `columns={ {role: several[0]} }`"
@@ -196,7 +199,7 @@ def one_of(role: str, candidates: Iterable[str]) -> NoReturn:
 
 
 class SingleFloat(float):
-    """A number that its table holds in 32 bits, or in 16."""
+    """A number from a table with 32 or 16 bits, which holds fewer digits exactly."""
 
 
 class Spelled(float):
@@ -214,12 +217,13 @@ class Spelled(float):
 
 
 def plain_text(value: object) -> str:
-    """Return a scalar as a stripped text; "" for None, lists, objects, NaN and bytes."""
+    """Return a scalar as text without outer blanks; "" for None, NaN, lists, objects and bytes."""
     return identifier(value).strip()
 
 
 def identifier(value: object) -> str:
-    """Return a scalar as the file spells it, but 7.0 as "7"; "" for None, blanks, NaN, lists, objects and bytes."""
+    """Return a scalar as the file spells it, but 7.0 as "7"; "" for None, blanks, NaN, lists, objects and
+    bytes."""
     if value is None or isinstance(value, (dict, list, bytes)):
         return ""
     if isinstance(value, float):
@@ -242,7 +246,12 @@ def is_rounded(value: object) -> bool:
 
 
 def refuse_no_identifier(column: str, value: object) -> None:
-    """Raise ValueError for a list, object, Boolean, bytes, a spreadsheet's #N/A, or a float that may lack digits."""
+    """Raise ValueError for a value that cannot be an identifier.
+
+    Refused are lists, objects, Booleans, bytes, a spreadsheet's #N/A, and floats that may lack digits.
+
+    column: name for the message.
+    """
     if type(value) is str and _ERRORS.fullmatch(value.strip()):
         raise ValueError(f"'{value.strip()}' of a spreadsheet as '{column}'; expected an identifier")
     exact = _EXACT_SINGLE if isinstance(value, SingleFloat) else _EXACT
@@ -267,7 +276,7 @@ def is_identifier(text: str) -> bool:
 
 
 def number(value: object) -> float | None:
-    """Return a finite number, also from a text; else None."""
+    """Return a value or text as a finite float; None if it is none."""
     if isinstance(value, str):
         parsed = parse_slowly(value.strip().encode("utf-8", "surrogatepass"))
     elif isinstance(value, (bool, int, float)):
@@ -281,17 +290,20 @@ def number(value: object) -> float | None:
 
 
 def is_grade(value: object) -> bool:
-    """Return True for a number, or a word such as true, no and irrelevant."""
+    """Return True for a number, or a word with a known grade such as true, no and irrelevant."""
     return number(grade_value(value)) is not None
 
 
 def grade_value(value: object, words: Mapping[str, float] = BINARY_WORDS) -> object:
-    """Return the number of a word such as true, no or irrelevant; other values unchanged."""
+    """Return the number of a word such as true, no or irrelevant; another value unchanged.
+
+    words: {word: number}.
+    """
     return words.get(grade_word(value), value) if isinstance(value, (str, bool)) else value
 
 
 def grade_word(value: object) -> str:
-    """Return a grade's words in lower case; hyphens, underscores and white space become single blanks."""
+    """Return a value's words in lower case, separated by single blanks instead of hyphens and underscores."""
     return " ".join(plain_text(value).casefold().replace("_", " ").replace("-", " ").split())
 
 
@@ -315,9 +327,9 @@ _PAIRS = {"[": "]", "(": ")", "{": "}"}
 
 
 def listed(value: object) -> list[Any] | None:
-    """Return a list, or the list that a text spells, members as spelled ([1.10] has "1.10"); else None.
+    """Return a list, or the list that a text spells; None for other values.
 
-    Raises ValueError for a malformed or abridged list.
+    Numbers in a text stay as spelled ([1.10] has "1.10"). Raises ValueError for a malformed or abridged list.
     """
     if isinstance(value, list):
         return value
@@ -326,7 +338,7 @@ def listed(value: object) -> list[Any] | None:
 
 
 def spelled(text: str) -> list[Any] | dict[str, Any] | None:
-    """Return the list or object that a text spells, as JSON, Python or numpy; else None.
+    """Return the list or object that a text spells, as JSON, Python or numpy; None for other text.
 
     Raises ValueError for a malformed or abridged list, or a repeated name.
     """

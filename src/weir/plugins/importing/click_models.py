@@ -26,7 +26,7 @@ CLICK_MODELS = ("ctr", "coec", "pbm")
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """Clicks and impressions by query, document and position."""
+    """Rows of a click log: pair of query and document, position, clicks and impressions."""
 
     pair: Int64
     """int64[rows]: the number of the pair of query and document, from 0."""
@@ -39,13 +39,13 @@ class ClickLog:
 
     @property
     def positioned(self) -> bool:
-        """True if every row has a rank."""
+        """Return True if the position is known in every row."""
         return bool((self.position > 0).all())
 
 
 @dataclass(frozen=True)
 class ClickShare:
-    """A pair's clicks over expected clicks, with a 95% interval."""
+    """A pair's clicks divided by expected clicks, with a 95% interval."""
 
     value: float
     low: float
@@ -71,7 +71,7 @@ class ClickModel:
 
 
 def parse_click_model(text: str) -> ClickModel:
-    """Return the click model of `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue."""
+    """Return the click model of "ctr", "coec", "pbm" or "pbm=1,0.6,0.4"; raises UnknownName and BadValue."""
     name, equals, listed = text.partition("=")
     if name not in CLICK_MODELS:
         raise UnknownName("click model", name, CLICK_MODELS)
@@ -88,10 +88,10 @@ def parse_click_model(text: str) -> ClickModel:
 
 
 def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
-    """Return each pair's clicks over expected clicks, by pair; 0 if no click is expected, and 1 at most
-    except for coec.
+    """Return each pair's clicks divided by its expected clicks, by the pair's number; 0 if none are expected.
 
-    Raises BadValue if the log lacks positions that the model needs, or examination is given for too few.
+    Shares are at most 1, except for coec. Raises BadValue if the log lacks positions that the model needs, or
+    examination is given for too few positions.
     """
     # The interval holds each share that the clicks are within 1.96 standard errors of, for independent clicks with
     # probability share * exposure and known exposures; for exposure 1 it is Wilson's (Wilson 1927).

@@ -80,7 +80,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """A record of an imported file, with its place there."""
+    """A record of an imported file, with its place in the file."""
 
     where: str
     """Its place in the file, such as "line 3" or "entry 2"."""
@@ -88,13 +88,13 @@ class TableRow:
 
     @staticmethod
     def of(where: str, fields: Mapping[str, Any]) -> TableRow:
-        """Return a record whose fields remember if they were used."""
+        """Return a record whose fields remember whether they were used."""
         return TableRow(where, fields if isinstance(fields, Cells) else Cells(fields))
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Return {role: column} of a text such as `query=q,doc=url,grade=ctr`; a column is a name, or a number
-    from 1.
+    """Return {role: column} from text such as `query=q,doc=url,grade=3`; a column is a name, or a number from
+    1.
 
     Raises BadValue for another form and a repeated role.
     """
@@ -119,9 +119,10 @@ def check_roles(roles: Iterable[str]) -> None:
 
 
 def click_columns(columns: Iterable[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return {role: column} of clicks, impressions and clicked, the chosen columns first.
+    """Return {role: column} for clicks, impressions and clicked; raises BadValue if several columns fit a
+    role.
 
-    Raises BadValue if two columns could have one role.
+    chosen: the user's {role: column}, which goes first.
     """
     listed, click_names = list(columns), field_names().clicks
     roles = {role: column for role, column in chosen.items() if role in click_names and column in listed}
@@ -145,7 +146,8 @@ ValueKind: TypeAlias = Literal["", "list", "grade", "text", "name"]
 
 
 def kind_of_values(values: Iterable[object]) -> ValueKind:
-    """Return the kind of a column's values; few distinct numbers, fractions, and words such as yes are grades."""
+    """Return the kind of a column's values: "list" (if any is a list), "grade", "text", "name", or "" without
+    values."""
     given = [
         value
         for value in values
@@ -170,7 +172,7 @@ def is_text(value: object) -> bool:
 
 
 def names_texts(column: str, values: Iterable[object]) -> bool:
-    """Return True if a column holds documents' texts, not identifiers."""
+    """Return True if a column of documents holds their texts, not identifiers, by its name and values."""
     members = [
         one for value in values for one in (value if isinstance(value, list) else [value]) if plain_text(one)
     ]
@@ -193,12 +195,12 @@ def _begins_list(value: object) -> bool:
 def roles_of(
     columns: Iterable[str], chosen: Mapping[str, str], path: object, rows: Sequence[TableRow] = ()
 ) -> dict[str, str]:
-    """Return {role, such as "query": column}.
+    """Return {role, such as "query": column} by the names of columns, and by values where names do not
+    decide.
 
     chosen: the user's {role: column}, which goes first; absent columns are ignored.
-    rows: their values decide where names do not.
 
-    Raises BadValue if two columns could have one role.
+    Raises BadValue if several columns fit a role.
     """
     listed = list(columns)
     roles = {role: column for role, column in chosen.items() if column in listed}
@@ -258,7 +260,6 @@ def _role_of_id(
     rows: Sequence[TableRow],
     path: object,
 ) -> str:
-    """Return "query_id", "id", or "" for row numbers; raises BadValue if it is open."""
     if "query" not in roles:
         return "id" if "doc" not in roles and "query_id" not in chosen else ""
     if "query_id" in roles:
@@ -282,10 +283,9 @@ def _role_of_id(
 
 
 def numbers_rows(column: str, query: str, rows: Sequence[TableRow]) -> bool:
-    """Return True if a column repeats no value and differs between rows of one query, so that it numbers
-    rows.
+    """Return True if a column only numbers rows: without repeats, and different within a query.
 
-    query: the column of queries' texts.
+    query: the column with the text of queries.
     """
     names, of_text, differ = set[str](), dict[str, str](), False
     for row in rows:
@@ -315,13 +315,19 @@ def _by_evidence(role: str, candidates: list[str], kinds: Mapping[str, ValueKind
 
 
 def part_columns(rows: Sequence[TableRow], part: Part, used: Collection[str]) -> list[str]:
-    """Return the unused columns whose names tell apart rows of several systems or collections."""
+    """Return the unused columns that tell rows of several systems or collections apart, by their names.
+
+    part: the kind of column, such as "collection".
+    """
     names = dict.fromkeys(name for row in rows for name in row.fields)
     return [name for name in names if fold(name) in field_names().parts[part] and name not in used]
 
 
 def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[str, str]) -> None:
-    """Raise BadValue if one query has rows of several collections; `roles` is {role: column}."""
+    """Raise BadValue if rows of one query belong to several collections.
+
+    roles: {role: column}.
+    """
 
     def cell(row: TableRow, role: str) -> str:
         return plain_text(dict.get(row.fields, roles.get(role, "")))
@@ -347,7 +353,7 @@ def refuse_collections(path: object, rows: Sequence[TableRow], roles: Mapping[st
 def with_identifiers(
     rows: Sequence[TableRow], columns: Iterable[str]
 ) -> tuple[list[TableRow], dict[str, str]]:
-    """Return (the rows whose cells in these columns can be identifiers, {place: reason} of the others)."""
+    """Return (rows in which these columns hold possible identifiers, {place: reason} of the other rows)."""
     names, odd = list(columns), dict[str, str]()
     for row in rows:
         try:
@@ -359,11 +365,12 @@ def with_identifiers(
 
 
 def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tuple[str, list[str]]:
-    """Return (column of identifiers or "", candidates whose values repeat).
+    """Return (column of identifiers or "", further candidates, whose values repeat).
 
-    roles: roles whose usual names may be identifiers too.
+    roles: roles whose usual names may be identifiers, too.
+    role: the role that the user may have given.
 
-    Raises BadValue if several columns could be it.
+    Raises BadValue if several columns are possible.
     """
     if role in contents.roles:
         return contents.roles[role], []
@@ -384,7 +391,7 @@ def identifier_column(contents: Contents, *roles: str, role: str = "doc") -> tup
 
 
 def text_column(contents: Contents, used: str) -> str:
-    """Return the column of texts, "" for none; `used` is the column of identifiers. Raises BadValue for several."""
+    """Return the column of texts besides `used`, the identifiers; "" for none. Raises BadValue for several."""
     if "text" in contents.roles:
         return contents.roles["text"]
     found = of_role([name for name in contents.columns if name != used], "text")
@@ -546,7 +553,10 @@ def _read_records(path: Path, text: str, separator: str, quoted: bool) -> list[t
 
 
 def _records(path: Path, text: str, separator: str) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return (records of a table with their line numbers, True if quotation marks are plain characters)."""
+    """Return (records of a table with line numbers, True if quotation marks are plain characters).
+
+    Comment lines before the first row are left out, unless they are as wide as the rows.
+    """
     literal = separator == "\t" and '"' not in text.partition("\n")[0]
     records = _read_records(path, text, separator, not literal)
     if literal and '"' in text and len({len(row) for _, row in records}) > 1:
@@ -595,13 +605,13 @@ class Contents:
 
     @property
     def stem(self) -> str:
-        """The file name without endings."""
+        """The file name without its endings, such as .tsv.gz."""
         name = unpacked_name(self.path)
         return Path(name).stem or name
 
     @property
     def count(self) -> int:
-        """Number of rows, or of lines with text."""
+        """Return the number of rows; in the shape "lines" of lines with text."""
         if self.shape == "lines":
             return sum(bool(line.strip()) for line in self.text.split("\n"))
         return len(self.rows)
@@ -613,7 +623,7 @@ class Contents:
         return replace(self, rows=tuple(row for row in self.rows if BEYOND not in row.fields))
 
     def says(self, *words: str) -> str:
-        """Return the first of these words in the name of the file or its folder; "" without any."""
+        """Return the first of these words that is part of the file's or the folder's name; "" for none."""
         pieces = {*re.split(r"[-_ .]", self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
@@ -627,7 +637,7 @@ def _columns(rows: Iterable[TableRow]) -> tuple[str, ...]:
 
 
 def read_contents(path: Path, roles: Mapping[str, str]) -> Contents:
-    """Return a file's parsed content.
+    """Read and parse a file.
 
     roles: the user's {role: column}, by name or number from 1.
 
@@ -830,8 +840,11 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
 
 
 def _oriented(path: Path, value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the rows of a table as pandas writes it (split, tight, columns, list), with "index" unless it counts from
-    0; None for other JSON. Raises FormatError for a repeated column and a row of another length in split and tight."""
+    """Return the rows of a table in a JSON form of pandas (split, tight, columns, list); None for other JSON.
+
+    An index other than row numbers becomes a column. Raises FormatError for a repeated column or a row of
+    another length.
+    """
     names, cells, index = (value.get(name) for name in ("columns", "data", "index"))
     if isinstance(names, list) and isinstance(cells, list) and value.keys() <= _SPLIT:
         if (name := first_repeated(map(str, names))) is not None:
@@ -900,7 +913,7 @@ _BLOCK_BYTES = 1 << 21
 
 
 def row_batches(path: Path, roles: Mapping[str, str]) -> Iterator[Contents] | None:
-    """Return batches of a large file's rows; None for a small file, or one without rows.
+    """Return an iterator over batches of a large file's rows; None for a small file or one without rows.
 
     Raises FormatError, also while batches are read.
     """

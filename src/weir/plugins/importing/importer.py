@@ -71,7 +71,7 @@ _PROGRESS_ROWS = 100_000  # documents between two reports of progress
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to import, and the choices on how to read it."""
+    """A file to import, with the roles of its columns, its reader and its split."""
 
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -179,7 +179,8 @@ def _accounted(
 
 
 def split_of(stem: str) -> str:
-    """Return the split in a file's name, such as dev-00000-of-00001 or qrels.dev.small; by default "test"."""
+    """Return the split that a file's name states, such as dev-00000-of-00001 or qrels.dev.small; by default
+    "test"."""
     whole = re.fullmatch(rf"({'|'.join(SPLITS)})(-\d+-of-\d+)?", stem.lower())
     pieces = set(re.split(r"[-_. ]", stem.lower()))
     named = [split for split in SPLITS if split in pieces] if pieces & {"qrels", "qrel", "judgments"} else []
@@ -189,7 +190,10 @@ def split_of(stem: str) -> str:
 def spill_documents(
     items: Iterable[Item], name: str, counts: FileCounts, spill: DocumentSpill, watch: Watch
 ) -> Iterator[Item]:
-    """Yield all items but documents with an identifier, which go to the temporary database `spill`."""
+    """Yield all items except documents with an identifier, which are added to the temporary database `spill`.
+
+    name: the file's name for progress.
+    """
     count = 0
     for item in items:
         if not isinstance(item, Document) or not item.key.id:
@@ -286,7 +290,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The collection that an import wrote, with counts for each file."""
+    """The collection that an import wrote, with counts and reasons for each file."""
 
     folder: Path
     """The new collection."""
@@ -349,7 +353,7 @@ def request_for(
     corpus: str | Path | None = None,
     choices: Choices | None = None,
 ) -> ImportRequest:
-    """Return the request of these arguments of `import_files`; raises UnknownName or BadValue."""
+    """Return the import request of these arguments of `import_files`; raises UnknownName or BadValue."""
     roles = parse_columns(columns) if isinstance(columns, str) else dict(columns or {})
     check_roles(roles)
     listed = [path_of(paths)] if isinstance(paths, (str, Path)) else [path_of(path) for path in paths]
@@ -390,7 +394,6 @@ _SHARD = re.compile(r"(\d{5})-of-(\d{5})(?!\d)")
 
 
 def _refuse_missing_shards(paths: Iterable[Path]) -> None:
-    """Raise BadValue if of a file in shards, called as train-00000-of-00002.parquet, some are not among the paths."""
     shards: dict[tuple[Path, int], set[str]] = {}
     for path in paths:
         if shard := _SHARD.search(path.name):
@@ -406,8 +409,8 @@ def _refuse_missing_shards(paths: Iterable[Path]) -> None:
 def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
     """Import a request's files into a folder, in place of an older import; return the report.
 
-    Raises BadValue or FormatError if no file can be read or a question is left open, StoreError if the folder
-    cannot be written.
+    Raises BadValue or FormatError if no file can be read (strict: if one cannot) or a question is open,
+    StoreError.
     """
     if not request.files:
         raise BadValue("no file to import; expected at least one")
@@ -470,12 +473,12 @@ def write_collection(
     request: ImportRequest = ImportRequest(()),
     documents: bool = True,
 ) -> ImportReport:
-    """Merge files, write the collection and return the report.
+    """Merge files, write the collection as a new folder, and return the report.
 
     names: all given files in order; each is in `files` or in `errors`.
 
-    Raises BadValue if nothing is left to write, a question is left open, or a file has no texts or loses more
-    than a tenth of its rows; StoreError if files cannot be written.
+    Raises BadValue for nothing to write, an open question, or a file without texts or with a tenth of its
+    rows lost; StoreError if files cannot be written.
     """
     collection = merge_files(files, spill, request.choices)
     for file in files:

@@ -33,7 +33,7 @@ from weir.plugins.importing.contents import TableRow
 
 @dataclass(frozen=True)
 class ItemKey:
-    """A query or document by identifier, text, or both."""
+    """The identifier and the text of a query or document; "" for what the file does not give."""
 
     id: str = ""
     text: str = ""
@@ -41,7 +41,7 @@ class ItemKey:
 
 @dataclass(frozen=True)
 class FoundQuery:
-    """A query of an imported file."""
+    """A query of an imported file, with its metadata."""
 
     key: ItemKey
     where: str
@@ -53,7 +53,7 @@ class FoundQuery:
 
 @dataclass(frozen=True)
 class Document:
-    """A document of an imported file; its text is part of the key."""
+    """A document of an imported file; its identifier and text are the key."""
 
     key: ItemKey
     where: str
@@ -79,7 +79,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class ByWords:
-    """A judgment that all documents with certain words are relevant, resolved with the corpus."""
+    """A judgment by words: all documents that contain them are relevant, found once the corpus is known."""
 
     query: ItemKey
     words: tuple[str, ...]
@@ -130,7 +130,7 @@ class FileRemark:
 
 @dataclass(frozen=True)
 class Used:
-    """The field that was read as query, document or another role."""
+    """The field of a file that was read in a role such as query."""
 
     role: str
     field: str
@@ -138,7 +138,7 @@ class Used:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of an imported file that the collection lacks."""
+    """A field or kind of record of a file that is not imported, with its count."""
 
     field: str
     """Its name, or what it is."""
@@ -154,14 +154,14 @@ Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused
 
 
 def value_at(value: object, *path: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """Return the value at a path of names; None if there is none."""
+    """Return the value at a path of names within nested objects; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def table_at(value: object, *path: str) -> dict[str, Any]:
-    """Return the object at a path of names; {} if there is none."""
+    """Return the object at a path of names; {} if there is no object."""
     table = value_at(value, *path)
     return table if isinstance(table, dict) else {}
 
@@ -176,8 +176,8 @@ def members_at(value: object, *path: str) -> list[tuple[str, Any]]:
 
 
 def objects(value: object, *path: str) -> list[dict[str, Any]]:
-    """Return the objects in the list at a path of names; [] if there is none. A list that also holds other values is
-    not marked as used."""
+    """Return the objects in the list at a path of names; [] without a list. One with other members too is not marked as
+    used."""
     parent = value_at(value, *path[:-1])
     members = dict.get(parent, path[-1]) if isinstance(parent, dict) else None
     if not isinstance(members, list):
@@ -189,7 +189,7 @@ def objects(value: object, *path: str) -> list[dict[str, Any]]:
 
 
 def text_of(fields: Mapping[str, Any], *names: str) -> str:
-    """Return the text of the first of these fields that has one; else ""."""
+    """Return the text of the first of these fields that has one; "" if none has."""
     read = fields.text if isinstance(fields, Cells) else lambda name: plain_text(fields.get(name))
     return next((text for name in names if (text := read(name))), "")
 
@@ -209,7 +209,7 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
 
 
 def id_key(value: object) -> ItemKey:
-    """Return the key of an identifier; an empty key for None, NaN, Booleans, lists and objects."""
+    """Return the key with a value as identifier; empty for None, NaN, Booleans, lists and objects."""
     return ItemKey("" if isinstance(value, bool) else identifier(value))
 
 
@@ -219,7 +219,7 @@ def text_key(fields: Mapping[str, Any], *names: str) -> ItemKey:
 
 
 def read_whole(row: TableRow, read: Callable[[TableRow], Iterator[Item]]) -> list[Item]:
-    """Return a row's items, or its refusal alone if reading raises ValueError."""
+    """Return all items that `read` finds in a row, or only its refusal if `read` raises ValueError."""
     try:
         return list(read(row))
     except ValueError as error:
@@ -236,12 +236,11 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, its documents that have texts, its judgments and ranking; or the refusal of an empty
-    key.
+    """Yield a query, its documents with texts, judgments and ranking; only a refusal for an empty key.
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
-    docs: the ranking, None for none.
+    docs: the ranking, best first; None for none.
     """
     if query == ItemKey():
         yield Refused(where, missing)
@@ -273,7 +272,7 @@ def ranking_item(
 
 @dataclass(frozen=True)
 class Member:
-    """A document in a list, with grade and score."""
+    """A document in a list, with the grade, score and rank beside it."""
 
     key: ItemKey
     title: str = ""
@@ -288,11 +287,11 @@ class Member:
 
     @property
     def number(self) -> float | None:
-        """The score, else the grade, as a number; else None."""
+        """Return the score, else the grade, as a number; None without either."""
         return number(self.grade) if self.score is None else self.score
 
     def relevance(self) -> object:
-        """Return a relevant document's grade, else its score if that is a whole number, else 1.
+        """Return the grade of a document that a list calls relevant: its grade, else a whole score, else 1.
 
         Raises ValueError for a distance, and for a score with a fraction.
         """
@@ -307,13 +306,13 @@ class Member:
         return 1 if self.score is None else self.score
 
     def document(self, where: str) -> Iterator[Document]:
-        """Yield the document if it has a text."""
+        """Yield the document, if it has a text."""
         if self.key.text:
             yield Document(self.key, where, self.title, self.metadata)
 
 
 def failure_of(fields: Mapping[str, Any]) -> str:
-    """Return what a record of a search says of its failure, "" if it says nothing."""
+    """Return a sentence on the failure that a search's record reports; "" if it reports none."""
     for name, value in fields.items():
         if (
             fold(name) in field_names().failed
@@ -327,8 +326,8 @@ def failure_of(fields: Mapping[str, Any]) -> str:
 
 
 def names_document(one: object) -> bool:
-    """Return True if a list's member is an identifier, an [identifier, number], or an object with fields that may
-    name a document."""
+    """Return True if a list's member may be a document: an identifier, [identifier, number], or a fitting
+    object."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
@@ -338,11 +337,13 @@ def names_document(one: object) -> bool:
 
 
 def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
-    """Return the document of a list's member: an identifier, [identifier, number] or object; else None.
+    """Return the document that a list's member names: an identifier, [identifier, number] or object; None for
+    others.
 
     roles: the user's {role: field}.
 
-    Of two possible fields, the one with blanks is the text. Raises BadValue if fields are ambiguous.
+    If two fields could be identifier or text, the field with blanks is the text. Raises BadValue if fields
+    are ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -388,11 +389,11 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
 
 def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
-    """Return (numbers of the members in the order of their ranks, the ranks), or (as listed, ()) if they have none.
+    """Return (positions of the members by rank, the ranks); (as listed, ()) without ranks.
 
-    A field is a rank if all members have it and it is called rank, or if its numbers are 1 to their count, or from 0.
+    A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
 
-    listed: the members as the file has them.
+    listed: the members as in the file; their rank is marked as used.
     """
     count, found = len(members), [member.rank for member in members if member.rank is not None]
     ranks = [rank for _, rank in found]
@@ -466,7 +467,7 @@ class Choices:
             raise UnknownName("way to match words", self.words, ("all", "any"))
 
     def grade_words(self) -> dict[str, float]:
-        """Return {word: number} of `grades`, {} for another choice; raises BadValue for a malformed text."""
+        """Return the {word: number} of `grades`; {} for another choice. Raises BadValue for malformed text."""
         if not self.grades or self.grades.partition("=")[0] in _MADE_WHOLE:
             return {}
         words: dict[str, float] = {}
@@ -503,14 +504,18 @@ def _regraded(grades: str) -> Callable[[float], float]:
 
 
 def agreed(grades: Sequence[float], choices: Choices) -> float | None:
-    """Return the grade on which all judges agree, else the one by `choices.judges`; None without that choice."""
+    """Return the grade on which all judges agree, else the grade by `choices.judges`; None without that
+    choice."""
     if len(set(grades)) == 1:
         return grades[0]
     return _JUDGES[choices.judges](grades) if choices.judges else None
 
 
 def chosen_grade(grade: float, choices: Choices, where: str) -> float:
-    """Return a grade changed by `choices.grades`; raises BadValue beyond the range of judgments."""
+    """Return a grade changed as `choices.grades` says; raises BadValue beyond the range of judgments.
+
+    where: place for messages.
+    """
     regraded = grade if choices.grade_words() else _regraded(choices.grades)(grade)
     if abs(regraded) > LARGEST:
         raise BadValue(

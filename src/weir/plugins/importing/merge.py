@@ -56,7 +56,7 @@ LARGEST_SEARCH = 10**12
 
 @dataclass
 class MatchCounts:
-    """Counts of judgments by words that matched, and the documents found."""
+    """Counts of judgments by words, and the documents that they found."""
 
     judgments: int = 0
     by_tokens: int = 0
@@ -66,7 +66,7 @@ class MatchCounts:
     """Documents found."""
 
     def sentence(self) -> str:
-        """Return the counts as a sentence."""
+        """Return a sentence: how many documents matched judgments by words, and by characters or tokens."""
         by_characters = "as characters, whatever their case and white space"
         by_tokens = "as whole tokens of the text, after Unicode's NFD and in lower case, as DPR does"
         ways = [by_characters] * (self.judgments > self.by_tokens) + [by_tokens] * (self.by_tokens > 0)
@@ -77,8 +77,8 @@ class MatchCounts:
 
 
 class Matcher:
-    """A search for documents that contain words, ignoring case: by characters of title and text, where white space is
-    one blank, or by whole tokens of the text.
+    """A search for documents that contain words, ignoring case, as characters of title and text or tokens of
+    the text.
 
     documents: {identifier: (title, text)}.
     how: "all" or "any" of several words; "" refuses several.
@@ -91,7 +91,7 @@ class Matcher:
         self._folded: dict[tuple[str, bool], list[tuple[str, str]]] = {}
 
     def refuse_endless(self, items: Iterable[Item]) -> None:
-        """Raise BadValue if the search would take hours."""
+        """Raise BadValue if searching for the words of these items would take hours."""
         words = sum(len(item.words) for item in items if isinstance(item, ByWords))
         characters = sum(len(title) + len(text) for title, text in self._documents.values())
         if words * characters > LARGEST_SEARCH:
@@ -101,8 +101,10 @@ class Matcher:
             )
 
     def documents_with(self, by: ByWords) -> list[str]:
-        """Return the documents that contain the words, in order; raises ValueError without documents, words
-        or a choice."""
+        """Return the identifiers of documents that contain a judgment's words, in order.
+
+        Raises ValueError without documents or words, and for several words without a choice of all or any.
+        """
         if not self._documents:
             raise ValueError(
                 f"judged by words ({by.field}), which needs documents: give them, or `corpus=FOLDER`"
@@ -156,7 +158,7 @@ _TABLE = """create table documents (n integer primary key, id blob unique not nu
 
 
 class DocumentSpill(Mapping[str, tuple[str, str]]):
-    """A temporary database of documents, {identifier: (title, text)}, in order of arrival."""
+    """A temporary database of documents, as a mapping {identifier: (title, text)} in order of arrival."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -182,8 +184,8 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return self._database.execute("select 1 from documents limit 1").fetchone() is not None
 
     def add(self, name: str, document: Document) -> Literal["new", "same", "other"]:
-        """Add a document unless its identifier exists; return "new", or "same" or "other" for an equal or
-        another text."""
+        """Add a document and return "new"; if its identifier exists, only return "same" or "other" for the
+        text."""
         text = _bytes(document.key.text)
         metadata = json.dumps(document.metadata, default=str).encode() if document.metadata else b""
         row = (_bytes(name), _bytes(document.title), text, metadata, hash(document.key.text))
@@ -195,14 +197,14 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return "same" if self._one("text", name) == (text,) else "other"
 
     def unlike(self, name: str, document: Document) -> list[str]:
-        """Return the fields, title and metadata, in which a document differs from the stored one of this name."""
+        """Return the fields, title and metadata, in which a document differs from the stored one."""
         title, metadata = self._one("title, metadata", name) or (b"", b"")
         kept = {"title": _text(title), **(json.loads(metadata) if metadata else {})}
         given = {"title": document.title, **json.loads(json.dumps(document.metadata, default=str))}
         return [field for field, value in given.items() if has_value(value) and kept.get(field) != value]
 
     def ids_of(self, text: str) -> set[str]:
-        """Return the identifiers of documents with exactly this text."""
+        """Return the identifiers of all documents with exactly this text."""
         if not self._indexed:
             self._database.execute("create index by_text on documents (hash)")
             self._indexed = True
@@ -210,14 +212,14 @@ class DocumentSpill(Mapping[str, tuple[str, str]]):
         return {_text(name) for (name,) in self._database.execute(select, (hash(text), _bytes(text)))}
 
     def corpus_lines(self) -> Iterator[str]:
-        """Yield the documents as lines of corpus.jsonl, without line ends."""
+        """Yield each document as a line of corpus.jsonl, without line end."""
         for name, title, text, metadata in self._rows("id, title, text, metadata"):
             line = json.dumps({"_id": _text(name), "title": _text(title), "text": _text(text)})
             yield f'{line[:-1]}, "metadata": {metadata.decode()}}}' if metadata else line
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Undo the block's additions if it raises."""
+        """Undo the additions of the block if it raises."""
         self._database.execute("savepoint file")
         try:
             yield
@@ -270,7 +272,8 @@ def _text(data: bytes) -> str:
 
 
 class Identifiers:
-    """Identifiers of queries or documents; a text without one gets that of an equal text, or a new one.
+    """Identifiers of queries or documents; a text without identifier gets that of an equal text, or a new
+    one.
 
     keys: (key, place for messages) of each query or document of all files.
     spill: documents kept on disk; None for queries.
@@ -306,10 +309,9 @@ class Identifiers:
             self._of_text.setdefault(key.text, set()).add(key.id)
 
     def of(self, key: ItemKey) -> str:
-        """Return a key's identifier: its own, else the one known for its text, else one made of the text.
+        """Return a key's identifier: its own, else the known one of its text, else one made from the text.
 
-        Raises ValueError for an empty key, a text known under several identifiers, and an identifier of more than
-        IDENTIFIER_BYTES bytes.
+        Raises ValueError for an empty key, a text with several identifiers, and one above IDENTIFIER_BYTES.
         """
         if key == ItemKey():
             raise ValueError(f"no {self._what}")
@@ -349,7 +351,10 @@ class Identifiers:
 
 
 def made_id(text: str, what: str) -> str:
-    """Return an identifier that hashes a text, after a query's first words or after "text-"."""
+    """Return an identifier made from a text: a query's first words, or "text", and 12 hex digits of a hash.
+
+    what: "query" or "document".
+    """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
     slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
@@ -368,7 +373,7 @@ _REPORTED = 100  # refused rows of a file that are reported one by one
 
 @dataclass
 class FileCounts:
-    """Counts of a file's items by kind, and its refused rows."""
+    """Counts of a file's items by kind, its refused rows, and its unused fields."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
@@ -394,7 +399,7 @@ class FileCounts:
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """A file's items; documents with an identifier are in the `DocumentSpill`."""
+    """The items read from a file; its documents with an identifier are in the `DocumentSpill`."""
 
     name: str
     """The path as the user gave it."""
@@ -413,7 +418,7 @@ class ImportedFile:
         return [item for item in self.items if isinstance(item, Refused)] + self.counts.refused
 
     def refuse_silence(self) -> None:
-        """Raise BadValue if the file has documents, but no text or title."""
+        """Raise BadValue if the file has documents but none has a text or title."""
         empty = self.counts.counts["documents without text and title"]
         if empty and empty == self.counts.counts["documents"]:
             columns = self.record["columns"]
@@ -424,7 +429,7 @@ class ImportedFile:
             )
 
     def refuse_loss(self) -> None:
-        """Raise BadValue if more than a tenth of the rows are refused."""
+        """Raise BadValue if more than a tenth of the file's rows are refused."""
         kept = (FoundQuery, Judgment, ByWords, Ranking)
         lost = {item.where for item in self.items if isinstance(item, Refused)} | self.counts.places
         places = {item.where for item in self.items if isinstance(item, kept)} | lost
@@ -450,9 +455,9 @@ REASONS_SHOWN = 3
 
 
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
-    """Return up to three different reasons, each with its first place, and the number of others.
+    """Return up to three different reasons with their first places, and the number of others, as text.
 
-    Reasons that differ in values and numbers alone count as one.
+    Reasons that differ only in values and numbers count as one.
     """
     first_of: dict[str, str] = {}
     for where, reason in refused:
@@ -464,7 +469,7 @@ def reasons(refused: Iterable[tuple[str, str]]) -> str:
 
 @dataclass
 class Merged:
-    """A collection merged from imported files, to be written."""
+    """A collection merged from imported files, ready to be written."""
 
     documents: DocumentSpill
     queries: dict[str, str] = field(default_factory=dict)
@@ -485,8 +490,10 @@ class Merged:
 
 
 def keep_document(item: Document, name: str, counts: FileCounts, spill: DocumentSpill) -> None:
-    """Add a document to the temporary database and to `counts`; one whose identifier has another text there counts as
-    refused."""
+    """Add a document under the identifier `name` to the database, and count it as new, repeated or refused.
+
+    It is refused if the identifier has another text there.
+    """
     outcome = spill.add(name, item)
     if outcome == "other":
         counts.count_refused(
@@ -503,7 +510,7 @@ def keep_document(item: Document, name: str, counts: FileCounts, spill: Document
 
 
 def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Choices) -> Merged:
-    """Return one collection merged from files and the documents in `spill`.
+    """Merge imported files and the documents in `spill` into one collection.
 
     Raises BadValue for parts with nothing in common, unless `choices` allows them.
     """
@@ -546,10 +553,6 @@ def merge_files(files: Sequence[ImportedFile], spill: DocumentSpill, choices: Ch
 
 
 def _refuse_unrelated(merged: Merged, judged: set[str], judged_queries: set[str], absent: int) -> None:
-    """Raise BadValue if runs, queries or documents have nothing in common with the judgments.
-
-    absent: number of judged documents without a text.
-    """
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in merged.runs.items()}
     others |= {"queries: there is a text for none": set(merged.queries)}
     advice = "so they do not belong together; import them apart, or add `allow_disjoint=True`"
@@ -664,7 +667,6 @@ def _merge_queries(file: ImportedFile, queries: Identifiers, merged: Merged) -> 
 
 
 def _settle_metadata(merged: Merged) -> None:
-    """Give metadata with a fixed meaning the types of a collection, and note filters; raises BadValue."""
     for name, metadata in merged.metadata.items():
         for key in metadata.keys() & {"instruction", "filter"}:
             metadata[key] = plain_text(metadata[key])
@@ -739,7 +741,7 @@ def _judged_pairs(
 
 
 def _unknown_words(files: Sequence[ImportedFile], words: Mapping[str, float]) -> str:
-    """Return the words that are no grades yet, as a choice of grades, such as "Exact=?,Partial=?"."""
+    """Return the words used as grades without a known number, as a choice such as "Exact=?,Partial=?"."""
     grades = (item.grade for file in files for item in file.items if isinstance(item, (Judgment, ByWords)))
     found = dict.fromkeys(
         str(grade)[:40]
@@ -863,7 +865,7 @@ def _merge_rankings(file: ImportedFile, queries: Identifiers, docs: Identifiers,
 
 
 def order_of(item: Item) -> OrderCounts:
-    """Return how a ranking's scores agree with its ranks or order; zeros for other items."""
+    """Return how the scores of a ranking agree with its ranks or order; all counts are 0 for other items."""
     if not isinstance(item, Ranking) or not item.docs or len(item.scores) != len(item.docs):
         return OrderCounts()
     ranks = (

@@ -18,7 +18,7 @@ Read = Callable[[Contents, Choices], Iterator[Item]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A file format that can be imported: how to recognise and read it."""
+    """A file format that can be imported, with its detector and its reader."""
 
     name: str
     title: str
@@ -102,7 +102,7 @@ def _reader_of(contents: Contents, roles: set[str]) -> Reader:
 def choose_reader(contents: Contents, kind: str) -> tuple[Reader, str]:
     """Return (reader of a file, evidence for it).
 
-    kind: name of the reader; "" recognises it.
+    kind: name of the reader; "" recognises the format.
 
     Raises UnknownName for an unknown kind, BadValue if no reader or several fit.
     """

@@ -95,7 +95,7 @@ def agree(
     words: grades of labels that are no numbers, such as "partly relevant=1".
     by_query: show a line for each query too, the worst kappa first.
 
-    Raises BadValue for a single rater or no common pair, and the WeirErrors of reading.
+    Raises BadValue for a single rater or no common pair.
     """
     (name, labels), *rest = _labels_by_name((first, *others), words).items()
     if not rest:
@@ -112,7 +112,7 @@ def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -
     first, others: judgments or labels, as `agree` takes them.
     words: grades of labels that are no numbers, such as "partly relevant=1".
 
-    Raises BadValue for one rater and if no pair has two labels, and the WeirErrors of reading.
+    Raises BadValue for one rater and if no pair has two labels.
     """
     return ResultSet(RATERS, (many_raters(_labels_by_name((first, *others), words)),))
 
@@ -127,11 +127,11 @@ def rank_agreement(
 ) -> ResultSet[OrderAgreement]:
     """Return how far other labels order systems as the first do (`weir labels agree --run`).
 
-    Raises BadValue for fewer than two systems or common queries, and the WeirErrors of reading.
+    Raises BadValue for fewer than two systems or common queries.
 
     first, others: judgments or labels, as `agree` takes them.
     words: grades of labels that are no numbers, such as "partly relevant=1".
-    runs: rankings, to see whether the order of systems survives; in Python also by name.
+    runs: rankings, to see whether the order of systems survives. In Python also by name.
     measure: the measure that orders the systems.
     """
     systems = _systems(runs)
@@ -158,8 +158,7 @@ def people(
     words: grades of labels that are no numbers, such as "partly relevant=1".
 
     Agreement is of each two people, of all, and of each with their own second grades; preferences are
-    reported, too. Raises BadValue for a measure whose mean over the orders of tied documents is not known,
-    and the WeirErrors of reading.
+    reported, too. Raises BadValue for a measure whose mean over the orders of tied documents is not known.
     """
     by_name = _labels_by_name((labels, *others), words)
     again: dict[str, Qrels] = {}
@@ -196,7 +195,7 @@ def holes(
         without an answer).
 
     Raises BadValue without labels, if nothing is unjudged or labelled, if people and model labelled no
-    document in common, and for a measure without score bounds; also the WeirErrors of reading.
+    document in common, and for a measure without score bounds.
     """
     people, by_model = (
         None if labels is None else labels_from(labels_given(labels)) for labels in (human, model)
@@ -286,7 +285,7 @@ def estimate(
     measure: P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k or ContextPrecision@k.
     strata: groups within which people's queries were drawn: a file of queries and strata, or a column of the
         collection.
-    weights: a file of queries and weights (1 / the probability of being drawn); in Python also a dict.
+    weights: a file of queries and weights (1 / the probability of being drawn). In Python also a dict.
     pairs: people judged a random part of each query's first documents.
     sheets: filled sheets of documents to judge, added to people's judgments.
     collection: the runs' collection, by name or path. Its rules hold, its columns may be strata, and a sheet
@@ -395,8 +394,7 @@ def judging_pool(
 ) -> ResultSet[JudgingPool]:
     """Return the documents to judge next, a pool for each collection (`weir labels pool`).
 
-    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists, and the WeirErrors of
-    reading.
+    Raises BadValue if nothing is unjudged, without rankings, and if the folder exists.
 
     targets: a results folder, or judgments and run files.
     out: the folder to write, by default none is written.
@@ -433,12 +431,12 @@ def relabel(
     targets: a results folder, or judgments and run files.
     measure: a measure such as nDCG@10.
     origin: the name of the new judgments.
-    collection: documents, queries and rules of run files, by name or path; of a results folder where its
+    collection: documents, queries and rules of run files, by name or path. Of a results folder where its
         collections lie now, by name.
     out: file for old and new judgments together, with their origins.
 
     A sheet applies to the collection named beside it. Raises BadValue if no query is known, and for `out`
-    with several collections; also the WeirErrors of reading.
+    with several collections.
     """
     given = judged_by(judged)[0]
     new, ungraded = read_sheet(given) if isinstance(given, Path) else (qrels_from(given), 0)

@@ -91,10 +91,11 @@ class HumanCeiling:
 
 
 def human_ceilings(labels: Mapping[str, Qrels], measure: Measure) -> list[HumanCeiling]:
-    """Return the mean score over each two judges, then the scores of each judge's order by another's labels.
+    """Return the mean score over all pairs of judges, then the score of each judge's order by another's
+    labels.
 
-    Rankings have only pairs that both graded; ties count by their mean over orders. Raises BadValue if no two
-    judges have a pair in common, and for a measure without that mean.
+    Rankings have only pairs that both graded, ties in the mean over their orders. Raises BadValue if no two
+    judges share a pair, and for a measure without that mean.
     """
     found: list[HumanCeiling] = []
     by_query: dict[str, list[float]] = {}

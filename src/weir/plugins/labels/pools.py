@@ -136,7 +136,7 @@ def pools_of(
     origin: Mapping[str, object] | None = None,
     lot: bool = False,
 ) -> list[JudgingPool]:
-    """Return a pool for each collection, and write it to `out`, or to a folder in it for each of several.
+    """Return a pool for each collection, and write it to `out`, or for several collections to folders in it.
 
     out: None writes nothing.
     origin: more entries of the description beside each sheet.
@@ -407,9 +407,8 @@ def relabelled(
 ) -> tuple[list[Relabelled], Qrels]:
     """Return (every system's mean before and after new judgments, merged judgments with origins).
 
-    New judgments replace old ones. Queries without old judgments are merged but not averaged; unknown queries
-    are left out. Raises BadValue without runs, if no newly judged query was judged before, and for a run that
-    answers no judged query.
+    New judgments replace old ones; only queries with old judgments are averaged. Raises BadValue without runs
+    or such queries, and for a run that answers no judged query.
     """
     old = _judgments(subject, new.queries)
     subject = replace(subject, qrels=old)

@@ -29,7 +29,8 @@ class Estimate:
     """Weight of the model's values: 0 for people's alone, 1 for plain PPI."""
 
     def clipped(self, least: float, most: float) -> Estimate:
-        """Return the estimate cut to the range of possible means; the interval keeps its coverage."""
+        """Return the estimate with value and bounds cut to the possible means `least` to `most`; coverage is
+        kept."""
         value, low, high = np.clip([self.value, self.low, self.high], least, most).tolist()
         return Estimate(value, low, high, self.weight)
 
@@ -343,11 +344,12 @@ class SampleDesign:
     def chance_of_none(
         self, queries: Ids, drawn: NDArray[np.bool_], part: NDArray[np.bool_], drawable: NDArray[np.bool_]
     ) -> float:
-        """Return the probability that as many queries as were drawn hold none of a part.
+        """Return the probability that a draw of as many queries contains none of a part.
 
-        Queries without a weight are taken to be as unlikely as the least likely drawn one.
+        drawn, part, drawable: bool[queries]: the judged queries, the part, and the queries that could be
+            drawn.
 
-        drawn, part, drawable: bool[queries], the queries judged, those in question, and all that could be drawn.
+        A query without a weight counts as unlikely as the least likely drawn query.
         """
         if self.weights is not None:
             codes = self.weights.queries.codes(queries.strings)
@@ -467,7 +469,8 @@ class DrawnQueries:
 
 
 def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
-    """Return the stratum of each query, int32[queries]; raises BadValue for a query without one."""
+    """Return the number of each query's stratum, int32[queries]; raises BadValue for a query without a
+    stratum."""
     codes = groups.queries.codes(queries.strings)
     stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
     if (stratum < 0).any():

@@ -31,18 +31,19 @@ VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
 
 @dataclass(frozen=True)
 class ModelUse:
-    """The prompts, tokens and cost of one model of a system."""
+    """Counts of a language model's answers for a system and dataset: verdicts, tokens, dollars, failures."""
 
     dataset: str
     system: str
     model: str
     """Its name in the system."""
     named: str
-    """Its own name for itself."""
+    """The model name that the service reports."""
     answers: int
     stored: int
-    """Of `answers`, those of earlier runs."""
+    """Answers of earlier runs, included in `answers`."""
     verdicts: dict[str, int]
+    """{verdict: number of answers}."""
     cut: int
     """Answers without a verdict, cut at max_tokens."""
     tokens: int
@@ -60,7 +61,7 @@ class ModelUse:
 
 @dataclass(frozen=True)
 class QueryTrace:
-    """A system's prompts about one query, with their answers."""
+    """A system's prompts about a query, with the stored answers."""
 
     dataset: str
     system: str
@@ -78,7 +79,7 @@ class QueryTrace:
 
 
 def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
-    """Return the use of each language model recorded in the results; [] if there is none.
+    """Return a ModelUse for each cell and each language model that it used; [] without any.
 
     Raises FormatError for a record of another layout.
     """
@@ -114,13 +115,13 @@ def model_uses(cells: Sequence[ResultCell]) -> list[ModelUse]:
 def query_traces(
     cells: Sequence[ResultCell], query: str | None = None, verdicts: Collection[str] = ()
 ) -> list[QueryTrace]:
-    """Return the prompts that systems sent about a query, from stored answers; no request is sent.
+    """Return a QueryTrace for each system, LLM re-ranker and query, from stored answers; no request is sent.
 
-    query: None for all.
-    verdicts: only prompts whose answers were read in these ways (VERDICTS), and queries that have any.
+    query: a query's identifier; None for all.
+    verdicts: keep only prompts with these verdicts (VERDICTS), and their queries.
 
-    Raises UnknownName for an unknown query or verdict; BadValue if no system asks a language model, if
-    collection, settings or prompts have changed, or if the first stage's rankings are gone.
+    Raises UnknownName for an unknown query or verdict; BadValue without a language model, after changes of
+    collection, settings or prompts, or without the first stage's rankings.
     """
     for kind in verdicts:
         if kind not in VERDICTS:
@@ -213,7 +214,7 @@ INDENT_COLUMNS = 8
 
 
 def use_tables(uses: Sequence[ModelUse]) -> tuple[Table, ...]:
-    """Return one table: a row for each use, a column for each verdict that occurs."""
+    """Return one table with a row for each use, and a column for each verdict that occurs."""
     kinds = dict.fromkeys(["ok", *sorted({kind for one in uses for kind in one.verdicts})])
     head = ["dataset", "system", "model", "answers", *kinds, "cut", "flagged", "faults", "tokens", "dollars"]
     lines = [

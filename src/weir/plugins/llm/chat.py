@@ -65,7 +65,8 @@ PROVIDERS = Path(__file__).with_name("chat_providers.toml")
 
 @dataclass(frozen=True)
 class ChatProvider:
-    """A provider of chat models, see chat_providers.toml."""
+    """An entry of chat_providers.toml: a provider's address, request format, key variable and supported
+    settings."""
 
     shape: str
     base: str
@@ -95,7 +96,7 @@ _ANY_JSON = {"type": "json_object"}
 
 @dataclass(frozen=True)
 class ChatShape:
-    """The request and answer format of a provider's API."""
+    """A format of chat APIs, as functions that write requests and read answers."""
 
     path: Callable[[str], str]
     """Model -> path of the request."""
@@ -107,7 +108,10 @@ class ChatShape:
     """Nested keys of a body that lead to the JSON schema."""
 
     def without_schema(self, body: dict[str, Json]) -> dict[str, Json] | None:
-        """Return a copy of a request's body that asks for JSON without its schema; None if it has none."""
+        """Return a copy of a request body without its JSON schema; None if it has no schema.
+
+        In OpenAI's format the copy still asks for JSON.
+        """
         *outer, last = self.schemas
 
         def holder(whole: dict[str, Json]) -> dict[str, Json]:
@@ -277,7 +281,7 @@ UNPROCESSED_STATUSES = (400, 422)
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
-    """A chat model of a service, shared by threads."""
+    """A client of a chat model over HTTP; threads may share it."""
 
     name: str
     address: str
@@ -289,9 +293,9 @@ class HostedChat:
     """Set once the service has refused a JSON schema."""
 
     def request_body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """Return the part of the request that decides the answer, without max_tokens and the sample's number.
+        """Return the JSON body of a prompt's request, without the sample number.
 
-        Log-probabilities and JSON are left out if the provider lacks them.
+        Unsupported log-probabilities and JSON are left out; an unsupported schema becomes plain JSON.
         """
         provider = self.provider
         offered = replace(
@@ -303,12 +307,16 @@ class HostedChat:
         return SHAPES[provider.shape].body(offered, self.name, provider.length)
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return the policy of `concurrency` connections, one prompt at a time each."""
+        """Return the policy of `concurrency` connections, each with one prompt at a time."""
         return RequestPolicy(concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> ConnectionWorker:
-        """Return a worker that sends {"body", "max_tokens"} over its own connection, and answers as
-        `ChatReply.to_json`; `retried` is told of repeated requests, `policy` is not used."""
+        """Return a worker with its own connection that sends prompts and yields answers as
+        `ChatReply.to_json`.
+
+        retried: called with each error that is followed by another attempt.
+        policy: not used.
+        """
 
         def send(connection: KeptConnection, request: Request) -> dict[str, Json]:
             body, max_tokens = request.body["body"], request.body["max_tokens"]
@@ -323,7 +331,11 @@ class HostedChat:
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retried: Retried
     ) -> ChatReply:
-        """Return the answer to a request; a JSON schema refused with status 400 or 422 is left out from now on."""
+        """Send a request body and return the answer; raises AttemptError.
+
+        After a refused JSON schema (status 400 or 422) that is answered without it, this client sends no
+        schema again.
+        """
         shape = SHAPES[self.provider.shape]
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
         headers |= {**self.provider.headers, **self.auth_headers}
@@ -455,7 +467,8 @@ class ChatModel:
         return address.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Return everything but the prompt that decides an answer; for a local model a hash of its files."""
+        """Return the settings that decide an answer, apart from the prompt; for a local model a hash of its
+        files."""
         if self.local:
             return describe_local(self._place, settings().device) | {"version": self.version}
         return {
@@ -521,7 +534,7 @@ def cached_chat(
 
 
 def answers_about(model: ChatModel) -> tuple[str, dict[str, object]]:
-    """Return a model's arguments of `answer_store`: (name, everything that decides its answers)."""
+    """Return the arguments of `answer_store` for a model: (name, settings that decide its answers)."""
     return f"chat-{model.name}", {"kind": "chat", **model.describe()}
 
 
@@ -538,7 +551,7 @@ _TOO_LONG = re.compile(
 
 @dataclass(eq=False)
 class CachedChatClient:
-    """A model with its stored answers, see `cached_chat`."""
+    """A chat client that reads stored answers, asks the model for the others, and counts its use."""
 
     client: ChatClient
     store: AnswerStore
@@ -555,9 +568,9 @@ class CachedChatClient:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the answers to all prompts in order; equal prompts are sent once, stored ones never.
+        """Ask for the answers that are not stored, then return an iterator over all answers in order.
 
-        Raises ServiceError if prompts stay without an answer after all others were sent.
+        Equal prompts are sent once. Raises ServiceError, after all were tried, if one has no answer.
         """
         keys: list[AnswerKey] = []
 
@@ -645,14 +658,14 @@ class RecordedReply:
 
 @contextmanager
 def recorded_chat(model: ChatModel) -> Iterator[RecordedChat]:
-    """Yield a client of stored answers alone, which may lack another process's latest."""
+    """Yield a client that only reads stored answers, perhaps without another process's latest."""
     with kept_answers(*answers_about(model)) as store:
         yield RecordedChat(model.load(silent=True), store)
 
 
 @dataclass(eq=False)
 class RecordedChat:
-    """A client of stored answers alone: sends and writes nothing, needs no key."""
+    """A client that only reads stored answers: it sends and writes nothing, and needs no key."""
 
     client: ChatClient
     store: AnswerStore | None
@@ -662,7 +675,7 @@ class RecordedChat:
     """All prompts so far, with answers."""
 
     def anew(self) -> RecordedChat:
-        """Return a client with the same stored answers, no exchanges and the default `showing`."""
+        """Return a client of the same stored answers, without exchanges and with the default `showing`."""
         return RecordedChat(self.client, self.store)
 
     def replies(
@@ -671,10 +684,10 @@ class RecordedChat:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """Return the stored answers in order, an empty reply for each missing one.
+        """Return the stored answers in order, an empty reply for each missing one; records all in
+        `exchanges`.
 
-        Raises UnknownAnswerError if an answer to an earlier call is missing, since these prompts depend on
-        it.
+        Raises UnknownAnswerError if an earlier call lacked an answer, on which these prompts depend.
         """
         if count and any(exchange.reply is None for exchange in self.exchanges):
             raise UnknownAnswerError

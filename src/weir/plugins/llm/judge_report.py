@@ -38,7 +38,7 @@ Change: TypeAlias = Callable[[str, str, GradeScale], str | None]
 
 @dataclass(frozen=True)
 class Probe:
-    """A change of passages that should not raise grades, to test a judge."""
+    """A change of passages that should not raise a judge's grades."""
 
     change: Change
     lowest: bool = False
@@ -78,7 +78,7 @@ def _move_sentence(passage: str, query: str, _: GradeScale) -> str | None:
 
 
 def pad(passage: str, _: str, __: GradeScale) -> str:
-    """Return the passage followed by about as many meaningless words, at least 400 characters."""
+    """Return the passage followed by at least as many meaningless words, 400 characters or more."""
     repeats = max(MIN_PADDING_CHARACTERS, len(passage)) // len(PADDING) + 1
     return f"{passage} {PADDING * repeats}".strip()
 
@@ -90,7 +90,7 @@ def _stuff_query(passage: str, query: str, _: GradeScale) -> str:
 
 
 def instruct(passage: str, _: str, scale: GradeScale) -> str:
-    """Return the passage followed by an instruction to give the highest grade."""
+    """Return the passage followed by an instruction to give it the highest grade."""
     best = scale.label_of(scale.highest)
     verdict = f"Final score: {GRADE_PLACE}" if scale.verdict == GRADE_PLACE else scale.verdict
     line = verdict.replace(GRADE_PLACE, best)
@@ -111,7 +111,11 @@ PROBES = {
 
 
 def probe_rows(probe: Probe, grades: Float64, scale: GradeScale, seed: int) -> list[int]:
-    """Return the rows whose grade, if not NaN, lets a probe change them, shuffled by the seed."""
+    """Return the rows to which a probe applies, shuffled by the seed: grades below the highest, or only the
+    lowest.
+
+    grades: float64[pairs]; NaN rows are left out.
+    """
     with np.errstate(invalid="ignore"):
         fits = grades <= scale.lowest if probe.lowest else grades < scale.highest
     return [int(row) for row in np.random.default_rng(seed).permutation(len(grades)) if fits[row]]
@@ -127,16 +131,16 @@ def gold_rows(pairs: JudgingPairs, grades: Float64, scale: GradeScale, seed: int
         relevant = grades >= scale.relevant_from
     rows = []
     for row in np.random.default_rng(seed).permutation(len(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         if relevant[row] and (people is None or people.get(query, {}).get(doc, 1) > 0):
             rows.append(row)
     return rows
 
 
 def probed(name: str, before: Float64, after: Float64, noise: float) -> ProbeResult:
-    """Return how many grades rose and fell after a probe.
+    """Return how many grades rose and fell after a probe, and whether the judge is gullible.
 
-    before, after: grades of the same pairs, without NaN and with NaN for no grade.
+    before, after: float64[n], grades of the same pairs; `after` is NaN without a grade.
     noise: share of grades that rises without any change.
     """
     both = ~np.isnan(after)
@@ -289,10 +293,10 @@ def report_warnings(report: JudgeReport, textless: int, unread: Counter[str]) ->
 
 
 def labels_of(pairs: JudgingPairs, grades: Float64) -> Qrels:
-    """Return grades, float64[pairs], as judgments, without NaN."""
+    """Return grades of pairs, float64[pairs], as judgments; pairs with NaN are left out."""
     labels: dict[str, dict[str, float]] = {}
     for row in np.flatnonzero(~np.isnan(grades)).tolist():
-        query, doc = pairs.names(row)
+        query, doc = pairs.query_and_document(row)
         labels.setdefault(query, {})[doc] = float(grades[row])
     return Qrels.of(labels)
 
@@ -312,7 +316,9 @@ def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScal
     if pairs.people is None:
         return None
     by_people = pairs.people.to_dict()
-    human = np.array([by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.names, range(len(pairs)))])
+    human = np.array(
+        [by_people.get(q, {}).get(d, math.nan) for q, d in map(pairs.query_and_document, range(len(pairs)))]
+    )
     both = ~np.isnan(human) & ~np.isnan(grades)
     if not both.any():
         return None

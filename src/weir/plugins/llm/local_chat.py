@@ -34,7 +34,7 @@ from weir.services.requests import AttemptError
 
 @dataclass(frozen=True)
 class WritingOrder:
-    """How to continue a text: most tokens, sampling, seed."""
+    """Settings for the continuation of a text: number of tokens, sampling, seed."""
 
     tokens: int
     """Most new tokens."""
@@ -53,7 +53,7 @@ class WritingOrder:
 def drawn(scores: Tensor, orders: Sequence[WritingOrder], draws: Sequence[np.random.Generator]) -> Int64:
     """Return the next token of each row, int64[rows], for scores float32[rows, vocabulary].
 
-    Temperature 0 takes the likeliest token; else `draws`, a generator for each row, decides.
+    The likeliest at temperature 0; else sampled within `top_k` and `top_p` by the row's generator in `draws`.
     """
     torch = require("torch", extra="torch")
     tokens: Int64 = scores.argmax(-1).cpu().numpy()
@@ -214,10 +214,10 @@ def _continued(
 
 
 def _alternatives(scores: Tensor, ids: Int64, most: int) -> tuple[Int64, Float64]:
-    """Return (ids, log-probabilities) of each text's `most` likeliest tokens, then of the chosen one, [texts,
-    most + 1].
+    """Return (token numbers, log-probabilities), [texts, most + 1] each: the `most` likeliest tokens, then
+    the chosen one.
 
-    Both are [texts, 0] for `most` 0.
+    Both are [texts, 0] if `most` is 0.
     """
     torch = require("torch", extra="torch")
     count = min(most, scores.shape[-1])
@@ -250,7 +250,8 @@ def read_causal(model: str) -> Checkpoint:
 
 
 def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
-    """Return a model's engine on a device: transformers, in fp32 on a CPU, else in the weights' dtype."""
+    """Return the engine for a causal model: transformers, in fp32 on a CPU, else in the weights' dtype; loads
+    nothing."""
     stored_dtype = str(checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype"))
     on_processor = declared_device(device).startswith("cpu")
     return declare(
@@ -259,7 +260,10 @@ def declare_causal(checkpoint: Checkpoint, device: str) -> Declared:
 
 
 def load_causal(checkpoint: Checkpoint, place: ComputePlace, end: int | None = None) -> CausalModel:
-    """Return a causal model in memory; the token `end`, too, ends a text."""
+    """Load a causal model on a device.
+
+    end: a token that ends a text, in addition to the model's own.
+    """
     torch = require("torch", extra="torch")
     prepare(place.device)
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[place.dtype]
@@ -415,7 +419,8 @@ WINDOW_BATCHES = 16
 
 
 def describe_local(model: str, device: str) -> dict[str, object]:
-    """Return everything but the prompt that decides an answer: a hash of the checkpoint's files, and the engine."""
+    """Return the settings that decide an answer, apart from the prompt: a hash of the checkpoint's files, and
+    the engine."""
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,
@@ -446,7 +451,7 @@ class LocalChat:
         return request | {"temperature": prompt.temperature, "log_probabilities": most}
 
     def policy(self, concurrency: int) -> RequestPolicy:
-        """Return a policy of one thread that takes 16 batches of `concurrency` prompts."""
+        """Return a policy of one thread that takes 16 batches of `concurrency` prompts together."""
         return RequestPolicy(1, WINDOW_BATCHES * concurrency, together=concurrency)
 
     def worker(self, retried: Retried, policy: RequestPolicy) -> _LocalWorker:

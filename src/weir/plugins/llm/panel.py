@@ -54,7 +54,7 @@ _JUDGE_ENTRIES = ("verdict", "last", "relevant_from", "grades", "answers")
 
 @dataclass(frozen=True)
 class GradeScale:
-    """A judge's grades, and the labels that name them."""
+    """A judge's grades with their labels, and the form of its verdict."""
 
     labels: tuple[str, ...]
     """Aligned with `grades`; several may mean one grade."""
@@ -88,7 +88,7 @@ class GradeScale:
 
 @dataclass(frozen=True)
 class JudgePrompt:
-    """A judge's prompt, with the rules to read its answers."""
+    """A judge's prompt with its grade scale and examples of answers."""
 
     template: PromptTemplate
     scale: GradeScale
@@ -108,7 +108,7 @@ def judge_prompts() -> list[str]:
 
 @cache
 def judge_prompt(name: str) -> JudgePrompt:
-    """Return Weir's prompt of that name, or that of a TOML file.
+    """Return the judge's prompt of a name in `judge_prompts`, or of a TOML file.
 
     Raises UnknownName for neither, FormatError for an unreadable file, BadValue for wrong or missing entries.
     """
@@ -170,7 +170,7 @@ _NUMBERED = re.compile(rf"(?P<number>{NUMBER}){OUT_OF}", re.IGNORECASE)
 def verdict_form(prompt: JudgePrompt, token: str) -> VerdictForm:
     """Return the form in which answers to a prompt give their grade.
 
-    token: word that begins the grade's line, "" for a prompt sent as published.
+    token: word that must begin the grade's line; "" for a prompt sent as published.
     """
     scale = prompt.scale
     front = scale.verdict.partition(GRADE_PLACE)[0]
@@ -232,7 +232,7 @@ SEED = 11
 
 @dataclass(frozen=True, eq=False)
 class JudgingPairs:
-    """Pairs of a query and a document to judge, in order."""
+    """Pairs of query and document to judge, with their texts and people's judgments."""
 
     name: str
     queries: Ids
@@ -258,13 +258,13 @@ class JudgingPairs:
     def __len__(self) -> int:
         return len(self.query)
 
-    def names(self, row: int) -> tuple[str, str]:
-        """Return a row's (query, document)."""
+    def query_and_document(self, row: int) -> tuple[str, str]:
+        """Return the identifiers (query, document) of a row."""
         return self.queries[int(self.query[row])], self.docs[int(self.doc[row])]
 
 
 def is_sheet(path: Path) -> bool:
-    """Return True for a folder or sheet of `weir labels pool`; raises BadValue for a folder of several."""
+    """Return True for a sheet of `weir labels pool` or its folder; raises BadValue for a folder with several."""
     several = sorted(sheet.parent.name for sheet in path.glob(f"*/{SHEET}")) if path.is_dir() else []
     if several:
         raise BadValue(
@@ -281,13 +281,12 @@ def pairs_of_sheet(
 ) -> JudgingPairs:
     """Return the pairs without a grade on a sheet of `weir labels pool`.
 
-    collection: where the texts are; None takes those on the sheet.
+    collection: source of the texts. None takes the texts on the sheet.
     judged: return the pairs with a grade instead.
-    limit: the first pairs alone.
+    limit: number of pairs at most.
 
-    Pairs whose document the collection lacks are left out and counted; single missing texts on a sheet are
-    "". Raises BadValue if no pair is left, the collection lacks a query, or the sheet has no text of any
-    query or of any document.
+    Pairs whose document the collection lacks are left out and counted in `textless`. Raises BadValue if no
+    pair is left, a query is unknown, or the sheet has no text of any query or document.
     """
     sheet = path / SHEET if path.is_dir() else path
     all_lines = list(open_sheet(sheet))
@@ -396,7 +395,7 @@ def _positives_of(pairs: JudgingPairs, corpus: Corpus) -> Callable[[int], str | 
         best[number] = [(people.docs[int(people.doc[r])], int(doc_at[people.doc[r]])) for r in ranked[:2]]
 
     def positive(row: int) -> str | None:
-        own = pairs.names(row)[1]
+        own = pairs.query_and_document(row)[1]
         return next((_text(corpus, at) for name, at in best[int(pairs.query[row])] if name != own), None)
 
     return positive
@@ -464,7 +463,7 @@ class JudgeSettings:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """The texts in a judge's prompt; `positive` is a passage known to be relevant, "" for none."""
+    """The texts of a query and a document in a judge's prompt."""
 
     query: str
     instruction: str
@@ -474,7 +473,7 @@ class ShownPair:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """Answers to ask a judge for: number `sample` about pair `row`, int32[n] each."""
+    """Requests to a judge: the answer number `sample` about the pair `row`, int32[n] each."""
 
     row: Int32
     sample: Int32
@@ -506,14 +505,15 @@ class JudgeAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A model, a prompt and settings that judge pairs."""
+    """A judge's client, prompt and settings: asks, and reads the stored answers."""
 
     client: CachedChatClient
     prompt: JudgePrompt
     settings: JudgeSettings
 
     def ask(self, jobs: Jobs, progress: Callable[[int], None] | None = None) -> None:
-        """Ask for the answers that are not stored; raises ServiceError if the budget ends or one is missing."""
+        """Ask for the answers that are not stored; raises ServiceError if one stays missing or the budget
+        ends."""
         self.client.replies(len(jobs), lambda number: self._chat(jobs, number), progress)
 
     def stored_answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
@@ -565,12 +565,11 @@ class Panel:
 
 
 def combined(grades: Float64, how: Combination) -> tuple[Float64, int]:
-    """Return (combined grade of each pair, float64[n]; number of pairs with several most frequent grades).
+    """Return (grade of each pair, float64[n]; number of pairs with several most frequent grades, 0 for
+    "mean").
 
-    grades: float64[n, samples]; NaN is no grade.
-    how: "mode" (the most frequent grade, the lowest of several) or "mean", which has no ties (0).
-
-    A pair without any grade is NaN.
+    grades: float64[n, samples]; NaN is no grade. A pair with NaN alone stays NaN.
+    how: "mode" takes the most frequent grade, of several the lowest; "mean" the mean.
     """
     together, tied = np.full(len(grades), np.nan), 0
     for row, answers in enumerate(grades):

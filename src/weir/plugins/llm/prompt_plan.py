@@ -24,7 +24,10 @@ MAX_SCALE = 100
 
 @dataclass(frozen=True)
 class PromptSettings:
-    """The settings of a prompt of `llm(...)`; raises BadValue for values out of range."""
+    """The prompt settings of `llm(...)`: instruction, template, temperature, lengths, score scale.
+
+    Raises BadValue for values out of range.
+    """
 
     objective: bool = True
     prompt: str | None = None
@@ -52,7 +55,7 @@ class PromptSettings:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """An upper bound of the prompts of one kind for a query."""
+    """An upper bound of a query's prompts with one template, and the passages in each."""
 
     template: int
     """Number of the method's template."""
@@ -62,7 +65,7 @@ class CallBudget:
 
 
 class Prompter(Protocol):
-    """The facts about a language model's re-ranker that estimates need."""
+    """A re-ranker by language model, as estimates of its prompts and tokens see it."""
 
     @property
     def depth(self) -> int | None:
@@ -90,7 +93,7 @@ REQUIREMENT_BYTES = 120
 
 
 def prompt_plan(reranker: Prompter, dataset: Dataset, depths: Int64) -> PromptPlan:
-    """Return an upper bound of the prompts and tokens for a dataset's queries.
+    """Return an upper bound of the prompts and tokens for a dataset's queries, from the lengths of its texts.
 
     depths: int64[queries], candidates of each query.
     """

@@ -84,7 +84,8 @@ def _marks() -> re.Pattern[str]:
 
 
 def fenced(text: str) -> str:
-    """Return a text that can neither end the fence around it nor begin a chat turn; most stay the same."""
+    """Return a text with "‹" for each "<" or "[" that could end the fence around a passage or begin a chat
+    turn."""
     return _marks().sub("‹", text) if _MAY_OPEN.search(text) else text
 
 
@@ -124,7 +125,7 @@ TOKEN_SYLLABLES = 4
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """A request to a model: two texts, and the settings of the answer."""
+    """A request to a chat model: system text, user text, and settings of the answer."""
 
     system: str
     user: str
@@ -145,7 +146,7 @@ class ChatPrompt:
 
 @dataclass(frozen=True)
 class FilledPrompt:
-    """A prompt with texts in all its placeholders; `token` begins the answer's last line."""
+    """System and user text of a prompt with all placeholders filled."""
 
     system: str
     user: str
@@ -184,10 +185,10 @@ class PromptTemplate:
         return self.json or bool(self.schema)
 
     def filled_prompt(self, texts: Mapping[str, str], instruction: str) -> FilledPrompt:
-        """Return a prompt with the texts, fenced, in its placeholders; braces inside a text stay.
+        """Return the prompt with `texts`, made safe by `fenced`, in its placeholders.
 
         texts: {placeholder: text}; "passages" must be fenced already.
-        instruction: the search's, "" for none.
+        instruction: the search's instruction; "" for none.
         """
         texts = {name: text if name == "passages" else fenced(text) for name, text in texts.items()}
         aim = fenced(instruction)
@@ -199,7 +200,6 @@ class PromptTemplate:
         return FilledPrompt(system, user, token)
 
     def describe(self) -> dict[str, object]:
-        """Return name and version, which identify stored results."""
         return {"name": self.name, "version": self.digest}
 
 
@@ -207,7 +207,7 @@ _NO_LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz"))
 
 
 def drawn_token(version: str, texts: Iterable[str]) -> str:
-    """Return an invented word that is in none of the texts, and depends on version and texts alone."""
+    """Return an invented word that occurs in none of the texts, the same for the same version and texts."""
     parts = [version, *texts]
     whole = "\x1f".join(parts)
     plain = unicodedata.normalize("NFKC", whole).casefold().encode("ascii", "ignore")
@@ -241,7 +241,14 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
 
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
-    """Return the prompt of a file's entries; raises BadValue for a wrong or missing entry or placeholder."""
+    """Return a prompt file's entries as a template; raises BadValue for a wrong or missing entry or
+    placeholder.
+
+    needed: placeholders that the user text must have.
+
+    A text with passages gets a request for a signed last line, unless it has one or sets json, schema or
+    verbatim.
+    """
     without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
     if isinstance(user := entries.get("user"), str):
         if "{token}" in user and without:

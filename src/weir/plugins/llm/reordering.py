@@ -49,13 +49,12 @@ class WindowShape:
             )
 
     def deepest(self, count: int) -> Int64:
-        """Return int64[count], for each rank from 1 the deepest rank to which its document can fall in one pass."""
+        """Return int64[count]: for each rank from 1 the deepest rank that its document can reach in one pass."""
         behind = np.maximum(0, count - self.window - np.arange(count))
         return count - self.step * -(-behind // self.step)
 
     def borders(self, count: int) -> Int64:
-        """Return the ranks after which a window ends, int64, ascending: count - step, count - 2 * step and so on, above
-        half a step."""
+        """Return the ranks after which windows end, int64, ascending: count - step * n, above half a step."""
         half = self.step // 2
         ends = count - self.step * np.arange(1, count // self.step + 1)
         return ends[(ends > half) & (half > 0)][::-1]
@@ -118,10 +117,10 @@ class OrderChanges:
     """int64[queries, k]: first-stage ranks of the new first k; 0 for a new or missing document."""
 
     def commonest(self) -> tuple[tuple[int, ...], int]:
-        """Return (most frequent changed order of the first k, as first-stage ranks; its number of queries);
-        ((), 0) for none.
+        """Return (most frequent changed order of the first k, as first-stage ranks; number of queries with
+        it).
 
-        Of equally frequent orders the smallest ranks win.
+        Of equally frequent orders the smallest ranks win; ((), 0) if none changed.
         """
         orders = Counter(map(tuple, self.sources[self.answered & ~self.kept_first].tolist()))
         return min(orders.items(), key=lambda item: (-item[1], item[0]), default=((), 0))
@@ -262,10 +261,10 @@ def rank_bands(
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
 ) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
-    """Return (relevant documents of the first k that reach the first k, the same for deeper ones,
-    difference).
+    """Return (documents of first-stage ranks up to k, deeper documents, difference of their ratios).
 
-    The difference of the ratios, deeper minus first, is (value, low, high) with a 95% interval.
+    Counted are relevant documents that reach the first k; the difference is (value, low, high), deeper minus
+    first.
     """
     rows = _Candidates.of(first, second, qrels, rules, depth)
     early = rows.place <= rules.k
@@ -277,7 +276,7 @@ def reach(
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """The candidates of all judged queries as columns, with their ranks before and after re-ranking."""
+    """The candidates of all judged queries, as columns with ranks before and after the re-ranking."""
 
     queries: int
     query: Int64
@@ -320,7 +319,7 @@ class _Candidates:
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:
-    """Return float64[n], each document's probability of being in the first k if sorted by grade, ties at
+    """Return each document's probability, float64[n], of being in the first k when sorted by grade, ties at
     random.
 
     Negative grades count as 0.

@@ -70,10 +70,11 @@ SORTS = ("all", "heapsort", "bubblesort", "tournament")
 
 
 def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> list[tuple[int, int]]:
-    """Return the (start, stop) of each window over a ranking, the deepest first; [] for fewer than 2
-    documents.
+    """Return (start, stop) of each sliding window over a ranking, the deepest first, repeated for each pass.
 
-    step: places between the starts of neighbouring windows, from 1 to `window`.
+    step: ranks between the starts of neighbouring windows, from 1 to `window`.
+
+    [] for fewer than 2 documents.
     """
     stops = [count - i * step for i in range(count)]
     needed = next((i for i, stop in enumerate(stops) if stop <= window), 0) + 1
@@ -83,7 +84,8 @@ def windows(count: int, window: int = 20, step: int = 10, passes: int = 1) -> li
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a method goes through the candidates; None takes its default."""
+    """Settings of the order in which a method shows candidates: windows, sort, initial order; None is the
+    default."""
 
     window: int | None = None
     """Documents in a prompt."""
@@ -114,23 +116,22 @@ class Ordering:
 
     @property
     def options(self) -> dict[str, object]:
-        """The settings that differ from their defaults."""
+        """Return {name: value} of the settings that differ from their defaults."""
         return changed_settings(self)
 
     def resolved(self, window: int, sort: str) -> Ordering:
-        """Return a copy with unset settings filled by the method's `window` and `sort`, and half the window
-        as step."""
+        """Return a copy in which None becomes the method's `window` and `sort`, and half the window as step."""
         wide = self.window or window
         return replace(self, window=wide, step=self.step or max(1, wide // 2), sort=self.sort or sort)
 
     def windows(self, count: int) -> list[tuple[int, int]]:
-        """Return the windows over `count` documents; all settings must be resolved."""
+        """Return (start, stop) of each window over `count` documents; all settings must be resolved."""
         return windows(count, self.window or 2, self.step or 1, self.passes)
 
     def initial(self, count: int, query: str) -> list[int]:
         """Return the order of the candidates before the first prompt, a permutation of 0 to count - 1.
 
-        A shuffle depends on the seed and the query's identifier alone.
+        A shuffle depends on the seed and the query's identifier only.
         """
         if self.order != "shuffled":
             return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
@@ -146,14 +147,15 @@ class Ordering:
 
 @dataclass(frozen=True, eq=False)
 class LLMScorer:
-    """A language model's re-ranker with its documents."""
+    """A language model that scores the candidates of queries by their texts."""
 
     reranker: LLMReranker
     corpus: Corpus
     usage: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; one that no answer ranks keeps its rank.
+        """Return a score for each candidate, float64[candidates]; a candidate that no answer ranks keeps its
+        rank.
 
         Warns (RankingWarning) of unreadable answers and possible prompt injections. Raises ServiceError if
         answers are missing; the others stay stored.
@@ -202,7 +204,7 @@ class PromptRunner(Protocol):
 
 @dataclass(eq=False)
 class RerankTask:
-    """A re-ranking in progress: queries, candidates, the model, and counts of its answers."""
+    """A re-ranking in progress: queries, candidates, client, and counts of verdicts."""
 
     scorer: LLMScorer
     client: PromptRunner
@@ -246,9 +248,10 @@ class RerankTask:
         requirement: str = "",
         log_probabilities: bool = False,
     ) -> ChatPrompt:
-        """Return a prompt for a query with some of its candidates, in the given order.
+        """Return a prompt for a query with some of its candidates, in the given order, and note them as last
+        shown.
 
-        requirement: text for {requirement}, "" for none.
+        requirement: text for {requirement}; "" for none.
         """
         self.query_shown, self.rows_shown = query, tuple(rows)
         settings, passages = self.settings, self.passages(rows)
@@ -275,9 +278,9 @@ class RerankTask:
         progress: Callable[[int], None] | None = None,
         line: str = "",
     ) -> Iterator[tuple[VerdictForm, ChatReply]]:
-        """Send `count` prompts of a template and yield (how its verdict is written, reply) for each, in order.
+        """Send `count` prompts of a template and yield (form of the verdict, reply) for each, in order.
 
-        line: the words that a published prompt has before the verdict; "" for Weir's prompts.
+        line: words before the verdict in a published prompt; "" for Weir's prompts.
         """
         tokens: dict[int, str] = {}
 
@@ -290,7 +293,7 @@ class RerankTask:
             yield VerdictForm(tokens.pop(number), template.object_answer, line, bool(line)), reply
 
     def orders(self) -> list[list[int]]:
-        """Return each query's candidates (rows) in the order before the first prompt."""
+        """Return the candidate rows of each query, in their order before the first prompt."""
         ptr, ids = self.candidates.ptr.tolist(), self.queries.ids
         initial = self.ordering.initial
         return [
@@ -299,20 +302,23 @@ class RerankTask:
         ]
 
     def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
-        """Count an answer by how it was read; `value` is its verdict, None for none."""
+        """Count an answer by its kind of verdict, and pass kind and value to `on_verdict`.
+
+        value: the verdict; None for none.
+        """
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
         if self.on_verdict is not None:
             self.on_verdict(kind, value)
 
     def progress_callback(self, before: int, total: int) -> Callable[[int], None] | None:
-        """Return a callback that reports a round's progress after `before` finished prompts; None without
+        """Return a callback for a round's progress after `before` finished prompts of `total`; None without
         progress."""
         progress = self.progress
         return None if progress is None else lambda done: progress(before + done, total)
 
     def flagged(self) -> list[int]:
-        """Return the positions of candidate documents with a possible prompt injection, ascending."""
+        """Return the numbers of candidate documents with a possible prompt injection, ascending."""
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
@@ -331,16 +337,19 @@ Sorting: TypeAlias = Generator[Groups, list[int], list[int]]
 
 
 def sorting(sort: str, count: int, width: int, top: int) -> Sorting:
-    """Return a sort of `count` documents by groups of at most `width`, whose best `top` are needed.
+    """Return a generator that finds the best `top` of `count` documents; raises KeyError for an unknown sort.
 
-    sort: "heapsort", "bubblesort" or "tournament"; raises KeyError for another.
+    It yields groups of at most `width`, receives the best of each, and returns the ranking.
+
+    sort: "heapsort", "bubblesort" or "tournament".
     """
     sorts = {"heapsort": _heapsort, "bubblesort": _bubblesort, "tournament": _tournament}
     return sorts[sort](count, width, min(top, count))
 
 
 def most_groups(sort: str, count: int, width: int, top: int) -> int:
-    """Return an upper bound of the groups that a sort asks about; for "all" the number of pairs."""
+    """Return an upper bound of the groups that `sorting` yields with these arguments; for "all" the number of
+    pairs."""
     top = min(top, count)
     if sort == "all":
         return count * (count - 1) // 2
@@ -474,8 +483,8 @@ Chooser: TypeAlias = Callable[[Sequence[Rows], Callable[[int], None] | None], li
 
 
 def listwise(task: RerankTask) -> Float64:
-    """Return float64[candidates] that falls with the rank after the sliding windows; NaN where no answer
-    ranked one."""
+    """Re-rank by sliding windows: return float64[candidates], higher for a better rank; NaN if no answer
+    ranked it."""
     [template] = task.templates
     orders = task.orders()
     windows = [task.ordering.windows(len(order)) for order in orders]
@@ -504,7 +513,8 @@ def listwise(task: RerankTask) -> Float64:
 
 
 def setwise(task: RerankTask) -> Float64:
-    """Return float64[candidates] that falls with the rank after a sort by the best of several documents.
+    """Re-rank by a sort whose answers name the best of several documents: return float64[candidates], higher
+    is better.
 
     An unreadable answer chooses the document that the first stage ranks first.
     """
@@ -520,10 +530,9 @@ def setwise(task: RerankTask) -> Float64:
 
 
 def _by_pairs(task: RerankTask) -> Float64:
-    """Return the share of comparisons that each document wins, or values from a sort by pairs; NaN without
-    answers.
+    """Re-rank by pairs, each shown in both orders: return float64[candidates], higher is better.
 
-    Each pair is shown in both orders; the first stage's order decides draws.
+    Shares of won comparisons (NaN without answers), or values by a sort, where the first stage decides draws.
     """
 
     def better(groups: Sequence[Rows], progress: Callable[[int], None] | None) -> list[int | None]:
@@ -610,7 +619,7 @@ PUBLISHED_LINE = "Score:"
 def pointwise(task: RerankTask, last: bool) -> Float64:
     """Return the model's score of each document, float64[candidates]; NaN if unreadable.
 
-    last: the score follows reasoning.
+    last: True if the answer gives reasons before the score.
     """
     rows, [template] = len(task.candidates.doc), task.templates
     mean = task.settings.expected and not last
@@ -640,8 +649,8 @@ def _score(task: RerankTask, form: VerdictForm, reply: ChatReply, row: int) -> f
 
 
 def subtask(task: RerankTask) -> Float64:
-    """Return float64[candidates], each document's mean score over the requirements that the model names for
-    its query.
+    """Return each document's mean score over the requirements that the model names for its query,
+    float64[candidates].
 
     NaN if no score is readable.
     """
@@ -673,7 +682,7 @@ def subtask(task: RerankTask) -> Float64:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to order candidates by prompts."""
+    """A method of `llm(...)`: scoring function, prompts, accepted settings and defaults."""
 
     score: Callable[[RerankTask], Float64]
     """Returns a value for each candidate, NaN for none."""
@@ -757,7 +766,7 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class LLMReranker:
-    """The re-ranker `llm(...)`: a language model orders the first `depth` documents."""
+    """The re-ranker `llm(...)`: a language model re-orders the first `depth` documents of each ranking."""
 
     method: str
     chat: ChatModel
@@ -812,7 +821,6 @@ class LLMReranker:
         return self.chat.model
 
     def templates(self) -> tuple[PromptTemplate, ...]:
-        """Return the method's prompts in the order of use; a user's own replaces the last one."""
         method = METHODS[self.method]
         *first, last = method.prompts
         own = self.prompts.prompt
@@ -973,11 +981,11 @@ class Exchange:
 def traced(
     reranker: LLMReranker, recorded: RecordedChat, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool, tuple[str, ...]]:
-    """Return (prompts about a query in order, True if these are all, documents with possible injections).
+    """Return (prompts about a query in order, True if complete, documents with possible prompt injections).
 
-    The re-ranking runs again on stored answers; prompts that follow from a missing answer are left out.
+    The re-ranking runs again on stored answers; prompts that depend on a missing answer are left out.
 
-    recorded: a client without exchanges, which is used up.
+    recorded: a client without exchanges; it is used up.
     candidates: the first stage's ranking, cut at the re-ranker's depth.
     """
     verdicts: list[tuple[VerdictKind, object]] = []

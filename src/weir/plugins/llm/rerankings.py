@@ -45,7 +45,7 @@ def reranking(
 ) -> ResultSet[Reordering]:
     """Return how re-rankings changed the order and scores of their first stage (`weir study reranking`).
 
-    Raises BadValue for re-rankings or judgments of other queries, and the WeirErrors of reading.
+    Raises BadValue for re-rankings or judgments of other queries.
 
     first: the first stage's rankings, as `weir.evaluate` takes a run.
     reranked: re-rankings of it.
@@ -101,7 +101,7 @@ def sensitivity_of(
     progress: called with (study, prompts done, prompts in all).
 
     Raises BadValue unless a language model is the last re-ranker, ServiceError if the budget ends or a prompt
-    gets no answer (the same call continues), and the WeirErrors of loading.
+    gets no answer (the same call continues).
     """
     if results is not None:
         pairs = _reranked_in(path_of(results), dataset, system)

@@ -55,7 +55,7 @@ _SHOWN = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
 
 @dataclass(frozen=True)
 class HeardAnswer:
-    """A model's answer, with its query, passages and verdict."""
+    """A model's answer to a prompt: query, passages shown, and verdict."""
 
     query: str
     prompt: bytes
@@ -73,7 +73,8 @@ class HeardAnswer:
 
     @property
     def first(self) -> int | None:
-        """Position in the prompt, from 1, of the passage put first; None for one passage or no verdict."""
+        """Position in the prompt, from 1, of the passage put first; None for a single passage or without a
+        verdict."""
         if not self.clear or len(self.shown) < 2:
             return None
         if isinstance(self.value, list):
@@ -83,7 +84,8 @@ class HeardAnswer:
 
 @dataclass(frozen=True)
 class AskedTotals:
-    """The cost of a re-ranking without stored answers; equal prompts count once."""
+    """The prompts, tokens, dollars and seconds of a re-ranking without stored answers; equal prompts count
+    once."""
 
     prompts: int
     tokens: int
@@ -99,7 +101,7 @@ class AskedTotals:
 
 @dataclass(eq=False)
 class LoggedScorer:
-    """A language model's scorer that keeps every answer."""
+    """A language model's scorer that records every answer in `answers`."""
 
     scorer: LLMScorer
     sample: int = 0
@@ -108,7 +110,8 @@ class LoggedScorer:
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
-        """Return a score for each candidate, float64[candidates]; unclear answers are counted, not warned of."""
+        """Return a score for each candidate, float64[candidates]; unreadable answers are counted without a
+        warning."""
         if len(candidates.doc) == 0:
             return np.empty(0)
         reranker = self.scorer.reranker
@@ -128,7 +131,7 @@ class LoggedScorer:
         return Costs(services=(self.use.named(self.scorer.reranker.chat.model),))
 
     def totals(self) -> AskedTotals:
-        """Return the requests, tokens and cost of all prompts so far."""
+        """Return the number of prompts so far, with their tokens and cost."""
         return AskedTotals(
             len({answer.prompt for answer in self.answers}),
             self.use.tokens,
@@ -216,7 +219,8 @@ class StudiedCandidates:
     def reranked(
         self, reranker: LLMReranker, sample: int = 0, progress: Progress | None = None
     ) -> RerankedOnce:
-        """Return a re-ranking by answer number `sample` to each prompt; answers are stored.
+        """Re-rank the candidates by answer number `sample` to each prompt, and score the result; answers are
+        stored.
 
         Raises BadValue for a depth beyond the candidates.
         """
@@ -331,7 +335,7 @@ class OrderFlips:
 
 @dataclass(frozen=True)
 class SameVerdicts:
-    """How often several answers to the same prompts agree."""
+    """Agreement of several answers to the same prompts."""
 
     samples: int
     """Answers to each prompt."""
@@ -348,10 +352,9 @@ class SameVerdicts:
 
 
 def prompt_places(runs: Sequence[Sequence[HeardAnswer]]) -> tuple[PromptPlaces, ...]:
-    """Return how often answers put the passage at each position first, one result for each number of
-    passages.
+    """Return how often answers put the passage at each position first, a result for each number of passages.
 
-    Only a query's first prompt counts, if it has two passages or more; () without any.
+    Only the first prompt about a query counts, if it has two passages or more; () without any.
     """
     # Only the first prompt about each query counts, as its order does not follow from answers.
     by_size: dict[int, list[HeardAnswer]] = defaultdict(list)
@@ -401,7 +404,10 @@ def _share_bounds(found: Counter[str], of: Counter[str]) -> tuple[float, float]:
 
 
 def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
-    """Return how often verdicts on two documents change with their order in the prompt; None without such pairs."""
+    """Return how often verdicts on two documents change with their order in the prompt.
+
+    None if no two documents were shown in both orders.
+    """
     by_pair = {(a.query, a.shown): a for a in answers if len(a.shown) == 2 and a.shown[0] != a.shown[1]}
     both = [
         (answer, by_pair[query, pair[::-1]])
@@ -423,7 +429,8 @@ def order_flips(answers: Sequence[HeardAnswer]) -> OrderFlips | None:
 
 
 def same_verdicts(samples: Sequence[Sequence[HeardAnswer]]) -> SameVerdicts:
-    """Return how often answers of several samples to the same prompts agree; NaN without common prompts."""
+    """Return the agreement of several samples of answers on the prompts that all have; NaN without common
+    prompts."""
     values = [{answer.prompt: answer for answer in answers} for answers in samples]
     common = [prompt for prompt in values[0] if all(prompt in one for one in values)]
     others = len({prompt for one in values for prompt in one}) - len(common)
@@ -535,7 +542,7 @@ class SampleStudy:
 
 @dataclass(frozen=True)
 class DepthStudy:
-    """Mean score and cost if only the first `depth` candidates are re-ranked."""
+    """Mean score and cost when only the first `depth` candidates are re-ranked."""
 
     depth: int
     mean: float
@@ -548,7 +555,7 @@ class DepthStudy:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The studies of a system on a collection; None or () for skipped ones."""
+    """Studies of order, chance and depth for a system on a collection; None or () for those left out."""
 
     dataset: str
     system: str

@@ -49,7 +49,7 @@ class ChatReply:
 
     @staticmethod
     def of(stored: Mapping[str, Any]) -> ChatReply:
-        """Return the answer that `to_json` stored."""
+        """Return the reply that `to_json` wrote."""
         choices = tuple((token, others) for token, others in stored["choices"])
         tokens_in, tokens_out = stored["tokens"]
         return ChatReply(stored["text"], stored["finish"], stored["model"], tokens_in, tokens_out, choices)
@@ -97,7 +97,7 @@ Parsed: TypeAlias = "tuple[T | None, VerdictKind]"
 
 @dataclass(frozen=True)
 class VerdictForm:
-    """The form in which an answer gives its verdict."""
+    """The form in which an answer must give its verdict."""
 
     token: str = ""
     """The word that begins the last line; "" for a prompt without one."""
@@ -111,7 +111,7 @@ class VerdictForm:
 
 @dataclass(frozen=True)
 class ScoreVerdict:
-    """An answer's score, from 0 to the highest asked for; None without one."""
+    """An answer's score, from 0 to the highest requested; None without a score."""
 
     score: float | None
     kind: VerdictKind
@@ -120,9 +120,9 @@ class ScoreVerdict:
 
 
 def answer_text(reply: ChatReply) -> str:
-    """Return an answer's text without thoughts, its last 16,384 characters at most, digits as ASCII.
+    """Return an answer's text after its thoughts, without outer white space; "" if it is all thought.
 
-    "" if it is all thought.
+    At most its last 16,384 characters, with ASCII digits and repeated marks cut to three.
     """
     text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
     text = _THOUGHT_END.split(text)[-1]
@@ -143,10 +143,10 @@ def read_verdict(
     entries: Sequence[str] = (),
     passages: Sequence[str] = (),
 ) -> Parsed[T]:
-    """Return (verdict in an answer or None, how it was read).
+    """Return (verdict in an answer or None, kind of reading such as "ok", "repaired" or "missing").
 
-    parse: text -> (verdict, kind), (None, "missing") for none.
-    entries: names of the verdict in a JSON answer.
+    parse: text -> (verdict, kind), (None, "missing") without a verdict.
+    entries: names of the verdict's entry in a JSON answer.
     passages: passages of the prompt, needed by a form without a token.
     """
     text = answer_text(reply)
@@ -229,14 +229,14 @@ def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[s
 
 
 def several_numbers(text: str) -> bool:
-    """Return True if a text has two different numbers or more."""
+    """Return True if a text has at least two different numbers."""
     return len(set(re.findall(NUMBER, text))) > 1
 
 
 def read_score(
     reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, passages: Sequence[str] = ()
 ) -> ScoreVerdict:
-    """Return the score in an answer, 0 to `highest`; one out of range gives None."""
+    """Return the score in an answer, from 0 to `highest`; None as score if it is missing or out of range."""
 
     def parse(text: str) -> Parsed[tuple[float, str]]:
         match = _SCORE.fullmatch(text)
@@ -252,7 +252,7 @@ def read_score(
 
 
 def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
-    """Return (number of the best passage from 1, or None; how the answer was read)."""
+    """Return (number of the best passage from 1 to `count`, or None; kind of reading)."""
     numbers = {str(number) for number in range(1, count + 1)}
 
     def parse(text: str) -> Parsed[int]:
@@ -265,7 +265,7 @@ def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | 
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """Return (requirements in an answer, 12 at most, without repeats; how it was read)."""
+    """Return (up to 12 different requirements in an answer, kind of reading)."""
     text = answer_text(reply)
     if reply.finish == "refused" or not text:
         return (), _kind_without_verdict(reply, text)
@@ -305,7 +305,10 @@ class OrderVerdict:
 
 
 def read_order(reply: ChatReply, form: VerdictForm, count: int) -> OrderVerdict:
-    """Return an answer's order of `count` passages, as positions from 0; unnamed ones follow, repeats are ignored."""
+    """Return an answer's order of `count` passages, as positions from 0.
+
+    Passages left out follow in the prompt's order; repeated and impossible numbers are ignored.
+    """
 
     def parse(text: str) -> tuple[tuple[int, ...] | None, VerdictKind]:
         if _LOOSE.fullmatch(text) is None:
@@ -339,12 +342,12 @@ MAX_DIGIT = 9
 
 
 def expected_score(reply: ChatReply, written: str, highest: int = HIGHEST_SCORE) -> float | None:
-    """Return the probability-weighted mean of the scores that the model might have written, from 0 to
-    `highest`.
+    """Return the probability-weighted mean of the scores from 0 to `highest` that the model might have
+    written.
 
     None without log-probabilities, if the scores' total probability is below 0.5, or for scales above 10.
 
-    written: the score that it wrote.
+    written: the score in the answer.
     """
     at = _place(reply, written)
     if at is None or highest > HIGHEST_SCORE:
@@ -378,7 +381,7 @@ def _place(reply: ChatReply, written: str) -> int | None:
 
 
 def choice_chances(reply: ChatReply, choice: int, count: int) -> list[float] | None:
-    """Return the probability of each number from 1 to `count` at the token of the model's choice, summing to
+    """Return the probability of each number from 1 to `count` at the token of the model's choice; the sum is
     1.
 
     None without log-probabilities, if their total probability is below 0.5, or for more than 9 numbers.

@@ -33,7 +33,8 @@ _NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*\b")
 
 
 def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
-    """Return (sentences of a passage, index of the first with most words of the query or None if none has any)."""
+    """Return (sentences, index of the first sentence that shares most words with the query; None if none
+    shares any)."""
     sentences = _SENTENCES.split(passage)
     words = set(_WORDS.findall(query.casefold()))
     shared = [len(words & set(_WORDS.findall(sentence.casefold()))) for sentence in sentences]
@@ -42,7 +43,7 @@ def key_sentence(passage: str, query: str) -> tuple[list[str], int | None]:
 
 
 def names_in(passage: str) -> list[str]:
-    """Return the capitalised names within sentences, without months, in order, repeated."""
+    """Return the capitalised names within sentences, in order, with repeats; months are no names."""
     return [name for name in _NAME.findall(passage) if name.split()[0] not in _MONTHS]
 
 
@@ -60,7 +61,7 @@ def negated(passage: str, query: str, _: Sequence[str]) -> str | None:
 
 
 def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
-    """Return the passage with another first digit in every number that is no year; None without any."""
+    """Return the passage with another first non-zero digit in every number but years; None if unchanged."""
 
     def other(found: re.Match[str]) -> str:
         number = found[0]
@@ -74,7 +75,7 @@ def another_number(passage: str, _: str, __: Sequence[str]) -> str | None:
 
 
 def another_date(passage: str, _: str, __: Sequence[str]) -> str | None:
-    """Return the passage with years 13 earlier, and months before a number 5 later; None without any."""
+    """Return the passage with years 13 earlier, and months before a number 5 later; None if unchanged."""
     changed = _YEAR.sub(lambda found: str(int(found[0]) - _EARLIER_YEARS), passage)
     changed = _MONTH.sub(lambda found: _MONTHS[(_MONTHS.index(found[0]) + _LATER_MONTHS) % 12], changed)
     return None if changed == passage else changed
@@ -106,7 +107,7 @@ RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class WrongAnswers:
-    """How many near misses of relevant passages a judge still calls relevant."""
+    """Counts of near misses of relevant passages that a judge still calls relevant."""
 
     kind: str
     """negated, number, name or date."""
@@ -122,7 +123,7 @@ class WrongAnswers:
 
     @staticmethod
     def of(kind: str, after: Float64, relevant_from: float) -> WrongAnswers:
-        """Return the counts by the grades after the change, float64[pairs], NaN without one."""
+        """Return the counts for grades after the change, float64[pairs]; NaN is no grade."""
         read = ~np.isnan(after)
         pairs, accepted = int(read.sum()), int(np.sum(after[read] >= relevant_from))
         low, high = share_bounds(accepted, pairs) if pairs else (math.nan, math.nan)

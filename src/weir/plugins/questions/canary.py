@@ -67,7 +67,7 @@ class CanaryCheck:
 
     @property
     def outcome(self) -> Outcome:
-        """ "fail" if any answer changed, else "pass"."""
+        """Return "fail" if any answer changed, else "pass"."""
         return "fail" if self.changed else "pass"
 
 
@@ -109,8 +109,8 @@ def make_canary(
     queries: int = 20,
     k: int = 10,
 ) -> Path:
-    """Write a system's answers to random queries on random documents, with their texts, to a file; return its
-    path.
+    """Write a system's answers to random queries on random documents, with their texts, to a file, and return
+    its path.
 
     system: a system or its name.
     dataset: a catalogue name, a folder, hf:... or irds:...
@@ -119,8 +119,7 @@ def make_canary(
     queries: number of queries drawn at random from the collection.
     k: number of documents of each answer.
 
-    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1,
-    and the WeirErrors of loading, indexing and searching.
+    Stored answers and vectors are not used; the draw is always the same. Raises BadValue for numbers below 1.
     """
     for name, value in (("documents", documents), ("queries", queries), ("k", k)):
         check_whole(name, value)
@@ -147,8 +146,7 @@ def check_canary(canary: str | os.PathLike[str], allowed: float = 1e-3) -> Resul
     canary: a file that `make_canary` wrote.
     allowed: largest change of a score that counts as no change.
 
-    The result is false if an answer changed. Raises FormatError for a file of another kind, and the
-    WeirErrors of indexing and searching.
+    The result is false if an answer changed. Raises FormatError for a file of another kind.
     """
     record = _read(path_of(canary))
     before, now = record["answers"], _asked(parse_system(record["system"]), record, record["k"])

@@ -80,13 +80,12 @@ def decide(
     margin: float = 0.0,
     level: float = LEVEL,
 ) -> Decision:
-    """Return the best of several systems by the queries judged so far, and whether and when that became
-    certain.
+    """Return the best of several systems by the queries judged so far, and when that became certain.
 
-    values: float64[systems, n] within 0..1, of n of the `queries`, in the random order in which they are
+    values: float64[systems, n] within 0..1, for n of the `queries`, in the random order in which they are
         judged.
     margin: how much better than the best another system may still be.
-    level: probability that a system is called best, at any time, only if it is.
+    level: probability that no system is ever called best wrongly.
 
     Raises BadValue for fewer than two systems, no query, or a measure without a direction.
     """
@@ -126,9 +125,11 @@ def decision_of(
     measure: Measure,
     margin: float = 0.0,
 ) -> Decision | None:
-    """Return the decision by the labels so far; None while no query counts.
+    """Return the decision which of a subject's systems is best by the labels so far; None while no query
+    counts.
 
     new: labels so far, besides the subject's judgments.
+    open_queries: queries that still have something to judge.
     margin: how much better than the best another system may still be.
 
     Queries count in random order up to the first in `open_queries`, so that quickly judged ones are not

@@ -43,7 +43,7 @@ ASKERS = f"'{EVERYONE}', or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}
 
 @dataclass(frozen=True, eq=False)
 class JoinedRules:
-    """The ranked documents with a rule, by query, then rank."""
+    """The ranked documents to which a rule applies, by query, then rank."""
 
     query: Int32
     """int32[n], numbered as the judged queries."""
@@ -82,15 +82,12 @@ class DocumentRules:
 
     @property
     def queries(self) -> Ids:
-        """Return the queries that rules name, each once."""
         barred = [name.removeprefix("query:") for name in self.forbidden if name.startswith("query:")]
         return Ids.of(
             dict.fromkeys((*barred, *(one for one in self.asked if one != EVERYONE), *self.belongs))
         )
 
     def join(self, run: Run, queries: Ids) -> JoinedRules:
-        """Return the documents of a run with a rule, for the given queries; raises BadValue for a run without
-        identifiers."""
         run.refuse_nameless()
         of_doc = np.full(len(run.docs), -1, np.int32)
         codes = run.docs.codes(self.docs.strings)
@@ -163,8 +160,12 @@ def with_document_rules(qrels: object, path: str | Path) -> Qrels:
 def read_document_rules(path: Path, qrels: Qrels) -> DocumentRules:
     """Return the rules in a tab-separated file with the header `rule document for value`.
 
-    forbidden: DOCUMENT for WHOM; superseded: DOCUMENT by the value; valid-from, valid-until: DOCUMENT, a date
-    or time; asked: for a query or all, a date or time; is: for a query, its user or group.
+    A rule is one of:
+        forbidden DOCUMENT for WHOM
+        superseded DOCUMENT by the value
+        valid-from, valid-until: of DOCUMENT, a date or time
+        asked: for a query or all, a date or time
+        is: for a query, its user or group
 
     Raises FormatError, with the line, for anything else, contradictory rules, a user or group without a
     query, and a judged query without a time where documents have dates.

@@ -81,10 +81,10 @@ class FilterRules:
 def admission_order(
     kind: Kind, scores: Float32, similar: Callable[[int], Float32], chance: np.random.Generator
 ) -> Int64:
-    """Return all documents in the order in which a filter that gets broader permits them, int64[N].
+    """Return all documents, int64[N], in the order in which a broadening filter permits them.
 
-    kind: "by lot" is random; "near" begins with the documents nearest to the query's best one, "far" with
-        those nearest to a random one of the farther half.
+    kind: "by lot" is random; "near" begins with the documents nearest to the query's best document, "far" with the
+        nearest to a random document of the worse half.
     scores: float32[N], of the documents.
     similar: document -> float32[N], the similarity of all documents to it.
     """
@@ -98,14 +98,14 @@ def admission_order(
 
 
 def first_of(order: Int64, share: float) -> Mask:
-    """Return bool[N], a filter of the first `share` of the documents, one at least."""
+    """Return bool[N], True for the first `share` of the documents in an order, at least for one."""
     mask = np.zeros(len(order), np.bool_)
     mask[order[: max(1, round(share * len(order)))]] = True
     return mask
 
 
 def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.integer]) -> Int64:
-    """Return the k best permitted documents, best first, int64[at most k].
+    """Return the k best permitted documents, int64, best first; fewer if fewer are permitted.
 
     places: int[N], order of documents with equal scores.
     """
@@ -114,10 +114,10 @@ def exact_first(scores: Float32, permitted: Mask, k: int, places: NDArray[np.int
 
 
 def recall_of(found: Int64, scores: Float32, exact: Int64) -> float:
-    """Return the share of the exact best documents that a search found; a document tied with the last one is
-    right.
+    """Return the share of the exact best documents that a search found; a tie with the last exact one counts
+    as found.
 
-    `found` holds permitted documents, no more than `exact`, which is not empty.
+    found: permitted documents, no more than `exact`, which is not empty.
     """
     return np.count_nonzero(scores[found] >= scores[exact[-1]]) / len(exact)
 
@@ -197,7 +197,7 @@ class FilteredSearch:
 
     @property
     def setting(self) -> str:
-        """The setting, such as "effort 64, overfetch 4"; "" for the system's own."""
+        """Return the setting, such as "effort 64, overfetch 4"; "" for the system's own."""
         parts = [f"effort {self.effort:,}"] if self.effort else []
         return ", ".join([*parts, *([f"overfetch {self.overfetch:,}"] if self.applied == "after" else [])])
 
@@ -268,7 +268,6 @@ FILTER_STUDIES = ResultKind("filters", FilterStudy, _filter_tables, parts="searc
 
 
 def _of_some(queries: int, every: int) -> str:
-    """Return the number of queries in a group, "" for all."""
     return "" if queries == every else f", {counted(queries, 'query', 'queries')}"
 
 

@@ -75,8 +75,7 @@ def filters(
     results: a results folder, where indexes are read and kept, by default all stay in memory.
     progress: called with (stage, amount done, total).
 
-    Raises BadValue for a system without vectors unless `exact` is given, and the WeirErrors of running
-    systems.
+    Raises BadValue for a system without vectors unless `exact` is given.
     """
     rules, watch = rules or FilterRules(), progress or (lambda stage, done, total: None)
     experiment = Experiment((dataset,), systems, k=rules.k)
@@ -126,7 +125,9 @@ def _index_asker(near: FilteringIndex, vectors: Float32, rules: FilterRules) -> 
     def ask(number: int, depth: int, effort: int, permitted: Mask | None) -> tuple[Int64, float]:
         return near.near_among(vectors[number], depth, effort, permitted)
 
-    return _Asker(ask, tuple(dict.fromkeys(min(effort, most) for effort in (usual, *tried))), near.filters())
+    return _Asker(
+        ask, tuple(dict.fromkeys(min(effort, most) for effort in (usual, *tried))), near.can_filter()
+    )
 
 
 def _any_asker(
@@ -202,8 +203,6 @@ def _prepared(
     rules: FilterRules,
     context: Context,
 ) -> tuple[_Vectors, _Asker]:
-    """Return the vectors of the exact answers and the searches to study; raises BadValue if they cannot be
-    compared."""
     reference: Any = shelf.index(exact, dataset.corpus, context)
     vectors = _Vectors(
         reference.documents.stored, np.ascontiguousarray(reference.encoded(queries), np.float32)
@@ -215,7 +214,7 @@ def _prepared(
         near = searcher.documents.near if own else searcher
     asker = (
         _index_asker(near, vectors.queries, rules)
-        if isinstance(near, FilteringIndex) and (own or near.filters())
+        if isinstance(near, FilteringIndex) and (own or near.can_filter())
         else _any_asker(searcher, system, dataset, unrestricted(queries), context)
     )
     distance = getattr(getattr(getattr(system, "settings", None), "vector", None), "distance", "inner")

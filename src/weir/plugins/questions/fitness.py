@@ -207,8 +207,9 @@ def _middle_pair(
 def power_at_ceiling(gaps: Float64) -> float:
     """Return the probability that new queries like these show a perfect system to be better than this one.
 
-    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined. 0
-        without any.
+    gaps: float64[queries], the best possible ranking's value minus the system's; NaN where undefined.
+
+    0 if all are NaN.
     """
     # All differences have one sign, so that the test of all signs finds them from FEWEST_SIGNS on, whatever their size.
     known = gaps[~np.isnan(gaps)]
@@ -223,8 +224,8 @@ def power_at_ceiling(gaps: Float64) -> float:
 def saturated(mean: float, ceiling: float, at_ceiling: float, change: float) -> bool:
     """Return True if a mean is too near to `ceiling`, the best possible mean, to show the change.
 
-    That is if a perfect system would not be found better, or the change is over half of the way to the
-    ceiling.
+    That is if a perfect system would probably not be found better (`at_ceiling`, a probability), or if the
+    change is more than half of the way to the ceiling.
     """
     return at_ceiling < POWER or abs(ceiling - mean) < HALF * change
 
@@ -312,7 +313,7 @@ def fitness(
     progress: called with (step, amount done, total).
 
     Raises BadValue for a change not above 0, targets without judgments, and fewer than two systems without
-    documents to run others on; also the WeirErrors of reading and running.
+    documents to run others on.
     """
     if not (change > 0 and math.isfinite(change)):
         raise BadValue(f"the change is {change}; expected a number above 0")

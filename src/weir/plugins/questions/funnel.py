@@ -165,12 +165,13 @@ class Funnel:
 
     @property
     def whole(self) -> tuple[FunnelStage, ...]:
-        """The stages that every document passes, outside fused systems; all stages if there are no others."""
+        """Return the stages that every document passes, outside fused systems; all stages if there are none
+        outside."""
         return tuple(one for one in self.stages if not one.branch) or self.stages
 
     @property
     def worst(self) -> FunnelStage:
-        """The stage outside fused systems that loses most, the first of equals."""
+        """Return the stage outside fused systems that loses most, the first of equals."""
         return max(self.whole, key=lambda one: one.lost)
 
 
@@ -420,7 +421,7 @@ def _funnel_tables(funnels: Sequence[Funnel], show: int = SHOWN_LOSSES) -> tuple
 
 
 def stages_table(funnel: Funnel) -> Table:
-    """Return a table with a row for each stage, stages of fused systems under their number."""
+    """Return a table with a row for each stage; stages of fused systems are named by the system's number."""
     fused = any(stage.branch for stage in funnel.stages)
     ruled = any(stage.forbidden is not None for stage in funnel.stages)
     head = ["stage", "relevant left", "share", "95% interval", "lost here", *["only here"] * fused]
@@ -455,7 +456,7 @@ def _leak_sentence(funnel: Funnel) -> str:
 
 
 def verdict(funnel: Funnel) -> str:
-    """Return a sentence on the stage that loses most, and on a perfect re-ranker's score in its place."""
+    """Return a sentence on the stage that loses most, and on the score of a perfect re-ranker in its place."""
     last, worst = funnel.whole[-1], funnel.worst
     rest = f"{count(last.left)} of {count(funnel.relevant)} relevant documents are left"
     if not worst.lost:

@@ -33,8 +33,7 @@ ANSWER_DEPTH = 10
 
 
 def funnel_section(study: Study) -> Section | None:
-    """Return the section on the stages at which composed systems lose relevant documents, on the largest
-    collection.
+    """Return the report's section on relevant documents lost by composed systems, on the largest collection.
 
     None without such a system, its stored rankings, or a collection on this machine.
     """
@@ -77,9 +76,11 @@ def _telling_first(table: Table) -> Table:
 def collection_funnels(
     cells: Sequence[ResultCell], dataset: Dataset, measure: str, called: Callable[[str], str]
 ) -> tuple[list[Funnel], list[str]]:
-    """Return (funnels of a collection's composed systems, sentences on systems left out).
+    """Return (funnels of a collection's composed systems, at most MOST_FUNNELS; sentences on systems left
+    out).
 
-    measure: "" for the usual one.
+    measure: "" takes the default of FunnelRules.
+    called: returns a system's short name for its label.
     """
     size = sum(path.stat().st_size for path in cells[0].folder.parent.glob("*/run.*"))
     if size > RUN_BYTES:

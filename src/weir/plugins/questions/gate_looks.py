@@ -43,7 +43,8 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class SeenCase:
-    """A measure's values on a dataset, or a group of its queries, over all looks."""
+    """The values of baseline and candidate by a measure, on a dataset or a group of its queries, over all
+    looks."""
 
     dataset: str
     group: str
@@ -65,7 +66,7 @@ class SeenCase:
 
 @dataclass(frozen=True)
 class SequentialGate:
-    """A measure of a candidate and its baseline, after any number of looks; if less is better, "drop" is a rise."""
+    """The verdict on a candidate against its baseline by a measure, after any number of looks."""
 
     dataset: str
     group: str
@@ -104,7 +105,8 @@ class SequentialGate:
 
     @property
     def harmless(self) -> bool:
-        """True if this gate does not stop the candidate: all queries must pass, a group need only not fail."""
+        """True if the verdict does not stop the candidate: "pass" over all queries, or anything but "fail"
+        over a group."""
         return self.verdict != "fail" if self.group else self.passed
 
     @property
@@ -153,10 +155,10 @@ def gate_sequentially(
 
 
 def look(path: Path, seen: Sequence[SeenCase], cases: Sequence[tuple[str, ScoreTable]]) -> list[SeenCase]:
-    """Return the cases after one more look; new queries follow in random order.
+    """Return the cases with the queries of one more look appended, in random order.
 
     path: the file, named in messages.
-    seen: cases of earlier looks, [] at the first.
+    seen: cases of earlier looks; [] at the first.
 
     Raises BadValue for a changed value, other cases than before, and a measure outside 0..1, without a
     direction, or that a single query fails.
@@ -223,9 +225,9 @@ def seen_rules(fields: Mapping[str, Any]) -> GateRules:
 
 
 def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
-    """Return the cases of earlier looks; [] if there is no file.
+    """Return the cases of earlier looks from a file; [] if there is no file.
 
-    Raises FormatError for a file of another kind, BadValue for one with other rules.
+    Raises FormatError for a file of another kind, BadValue for other rules than now.
     """
     if not path.exists():
         return []
@@ -266,11 +268,10 @@ def read_seen(path: Path, rules: GateRules) -> list[SeenCase]:
 
 
 def sequential_gates(cases: Sequence[SeenCase], rules: GateRules) -> list[SequentialGate]:
-    """Return a gate for each case.
+    """Return a verdict for each case, reached by an e-value of E = 1 / (1 - confidence).
 
-    With E = 1 / (1 - confidence), it passes once the e-value against a drop larger than allowed reaches E. It
-    fails once the mean has dropped by more than allowed and the e-value against no drop reaches E times the
-    number of cases. The first of both decides.
+    "pass" needs E against a drop larger than allowed. "fail" needs an observed drop larger than allowed, and
+    E times the number of cases against no drop. The first of both decides.
     """
     # At most 1 candidate in 20 passes that dropped by more, or fails anything where nothing dropped (Ville 1939). Of
     # several cases all must pass, each at its full level; Bonferroni holds over those that fail.

@@ -61,7 +61,7 @@ def migrate(
     by: groups of queries, as `Scores.by` takes them, by default by length.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
 
-    Raises BadValue for rankings without a common query, or if `out` exists, and the WeirErrors of reading.
+    Raises BadValue for rankings without a common query, or if `out` exists.
     """
     rules = rules or MigrationRules()
     check_whole("labels", labels)
@@ -140,7 +140,7 @@ def _next_pairs(old: Run, new: Run, rules: MigrationRules, known: Qrels | None, 
 
 
 def labels_of(sources: Sequence[object]) -> Qrels | None:
-    """Return the labels of several sources, a pair's first label; None without sources."""
+    """Return the labels of several sources together, for each pair the first label; None without sources."""
     merged: Qrels | None = None
     for source in sources:
         labels = labels_from(labels_given(source))

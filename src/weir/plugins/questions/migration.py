@@ -1,7 +1,7 @@
 """Compare an old and a new system without judgments, and decide between them by few labels.
 
-Documents with different ranks are drawn for labels, likelier the larger their effect, until a confidence
-sequence settles the difference over these queries.
+Documents are drawn for labels, likelier the larger their effect, until a confidence sequence settles the
+difference.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _groups(
 
 @dataclass(frozen=True, eq=False)
 class ContestedPairs:
-    """The documents whose labels can change the difference of two systems, in random order."""
+    """The (query, document) pairs whose labels can change the difference of two systems, in random order."""
 
     queries: Ids
     docs: Ids
@@ -229,7 +229,8 @@ class ContestedPairs:
 
 
 def contested_pairs(old: Run, new: Run, rules: MigrationRules) -> ContestedPairs:
-    """Return the documents with different weights in the two rankings, in random order."""
+    """Return the (query, document) pairs that the measure weighs differently in both rankings, in random
+    order."""
     return _contested(_FirstDocuments.of(old, new, rules.k), rules)
 
 
@@ -295,10 +296,11 @@ class LabelVerdict:
 def label_verdict(
     pairs: ContestedPairs, relevant: Float64, queries: int, level: float = LEVEL
 ) -> LabelVerdict:
-    """Return the verdict of the labels so far, valid at any number of looks; labels after a missing one do
-    not count.
+    """Return the verdict of the labels so far, valid at any number of looks.
 
-    relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label.
+    relevant: float64[pairs], 1 for relevant, 0 for not, NaN for no label; labels after the first NaN do not
+        count.
+    queries: number of queries over which the difference is a mean.
     """
     missing = np.flatnonzero(np.isnan(relevant))
     known = int(missing[0]) if len(missing) else len(pairs)
@@ -419,9 +421,10 @@ class MappedThreshold:
 
 
 def mapped_threshold(old: Run, new: Run, threshold: float, seed: int = 17) -> MappedThreshold:
-    """Return the threshold of the new scores that as many documents reach as the old one.
+    """Return the new system's threshold that as many documents reach as reach the old system's, with an
+    interval.
 
-    NaN, with a reason, if all documents or none reach the old one.
+    NaN, with a reason, if no document or every document reaches the old one.
     """
     queries = Ids.of(dict.fromkeys([*old.queries.tolist(), *new.queries.tolist()]))
     before = np.bincount(_query_codes(old, queries)[old.score >= threshold], minlength=len(queries))
@@ -493,7 +496,7 @@ def migration_of(
 ) -> Migration:
     """Return the changes from the old ranking to the new one, and the verdict of the labels.
 
-    labels: labels of any documents; they count in the random order.
+    labels: labels of any documents; they count in the random order of `contested_pairs`.
     queries: texts of the queries, which are grouped by length without `groups`.
     thresholds: scores of the old system.
 

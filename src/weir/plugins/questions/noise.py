@@ -98,7 +98,7 @@ class SystemNoise:
 
     @property
     def of_mean(self) -> RunNoise:
-        """The noise of the mean, as gates and comparisons take it."""
+        """Return the variance of the mean between runs, as gates and comparisons take it."""
         asked = f"{counted(self.queries, 'query', 'queries')} asked {self.repeats} times"
         return RunNoise(
             self.measure, self.deviation**2, self.repeats - 1, f"{self.system} on {self.subject}, {asked}"
@@ -108,11 +108,11 @@ class SystemNoise:
 def system_noise(
     subject: str, system: str, runs: Sequence[Run], labels: Sequence[Qrels], measures: Sequence[Measure]
 ) -> list[SystemNoise]:
-    """Return the noise of each measure between repeated runs.
+    """Return the noise of each measure between repeated runs of a system.
 
-    labels: judgments of the queries; the first count, others add the judge as a factor.
+    labels: judgments of the queries; the first give the mean, others add the judge as a factor.
 
-    Raises BadValue for fewer than 5 runs, and fewer than two queries with a value in every run.
+    Raises BadValue for fewer than 5 runs, and for fewer than two queries with a value in every run.
     """
     if len(runs) < FEWEST_REPEATS:
         raise BadValue(

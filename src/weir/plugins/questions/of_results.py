@@ -45,7 +45,7 @@ STORED_BYTES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A collection of a results folder, for questions."""
+    """The results and texts of a collection in a results folder, from which questions are answered."""
 
     root: Path
     """The results folder."""
@@ -71,13 +71,13 @@ class Held:
         return self.dataset
 
     def need_two(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue for a single one."""
+        """Return the old and the new system; raises BadValue if only one is compared."""
         if len(self.compared) < 2:
             raise BadValue("the folder has one system of this collection; two are compared")
         return self.compared[0], self.compared[1]
 
     def need_scored(self) -> tuple[ResultCell, ResultCell]:
-        """Return the old and the new system; raises BadValue for a single one, or without judgments."""
+        """Return the old and the new system; raises BadValue if only one is compared, or without judgments."""
         if not self.measure:
             raise BadValue("nothing is judged yet")
         return self.need_two()
@@ -188,7 +188,7 @@ def _command(*parts: str) -> str:
 
 
 def _searched_as(cell: ResultCell) -> str:
-    """Return a system for a command on this machine: its name, of objects of a program their rankings."""
+    """Return a system's name for commands; for an object of a program run(...) of its rankings."""
     return f'run("{cell.run}")' if without_command(cell) else cell.system
 
 
@@ -327,9 +327,9 @@ QUESTIONS: Sequence[Question] = (
 
 
 def open_section(study: Study) -> Section | None:
-    """Return the answers of a results folder on its largest collection, as a section; None without any.
+    """Return the report's section of answered questions on the largest collection; None without any answer.
 
-    The old system is the baseline, the new one the best of the others.
+    Questions about two systems compare the baseline with the best of the others.
     """
     cells = tuple(cell for cell in study.cells if cell.dataset == study.largest)
     measure, labels = study.measures[0], {cell.label: cell for cell in cells}
@@ -374,8 +374,7 @@ def stored_answers(root: Path, question: Question, collection: str) -> list[tupl
     """Return (file name, results) of each JSON file in a results folder that answers a question on a
     collection.
 
-    Files come from `ResultSet.save`, a command's --json, or `weir gate --sequential`; others are
-    ignored. Warns (LossWarning) of files that are no JSON.
+    Other files are ignored. Warns (LossWarning) of files that are no JSON.
     """
     found, damaged = [], list[str]()
     for path in sorted(root.glob("*.json")):

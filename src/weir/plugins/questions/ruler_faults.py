@@ -57,7 +57,7 @@ FIRST_EXCESS = 0.2
 
 
 def chosen_by_system(joins: Mapping[str, Judged], qrels: Qrels) -> Iterator[Fault]:
-    """Yield a fault if the relevant documents seem to be taken from one system's first documents."""
+    """Yield a fault for each system from whose first documents the relevant ones seem to be taken."""
     total = int(np.count_nonzero(qrels.grade > 0))
     wanted = math.ceil(AGREEMENT * total)
     ranks = {name: np.sort(joined.rank[joined.grade > 0]) for name, joined in joins.items()}
@@ -93,7 +93,8 @@ PROBES, PROBE_WORDS, PROBE_DEPTH = 100, 32, 100
 
 
 def absent_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault if the collection lacks relevant documents; none without documents or judgments."""
+    """Yield a fault if relevant documents are missing in the collection; nothing without documents or
+    judgments."""
     if subject.corpus is None or subject.qrels is None:
         return
     absent = dangling(subject.qrels, subject.corpus.ids)
@@ -109,7 +110,8 @@ def absent_documents(subject: Subject) -> Iterator[Fault]:
 
 
 def probes(subject: Subject) -> dict[str, str]:
-    """Return {document: first words of its text} for up to 100 random relevant documents."""
+    """Return {document: first words of its text} for up to 100 random relevant documents, without empty
+    texts."""
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     names = qrels.docs.take(np.unique(qrels.doc[qrels.grade > 0])).tolist()
     codes = corpus.ids.codes(names)
@@ -157,7 +159,7 @@ queries."""
 
 
 def other_documents(subject: Subject) -> Iterator[Fault]:
-    """Yield a fault for each ranking that seems to be of another collection."""
+    """Yield a fault for each ranking whose documents seem to be of another collection."""
     tops = {name: run.top(10) for name, run in subject.runs.items()}
     for name, top in tops.items():
         used = np.unique(top.doc[top.doc >= 0])
@@ -238,9 +240,9 @@ _MOST, _FEW_QUERIES = 0.5, 10
 def contradicted_classes(
     groups: Sequence[QueryGroups], subject: Subject, values: Mapping[str, Float64]
 ) -> Iterator[Fault]:
-    """Yield a fault for each class of queries whose name its queries contradict.
+    """Yield a fault for each class whose name, such as "hard" or "unanswerable", its queries contradict.
 
-    values: {system: float64 values of the judged queries, in order}.
+    values: {system: float64, a value for each judged query in order}.
     """
     qrels = subject.need_qrels()
     relevant = np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))

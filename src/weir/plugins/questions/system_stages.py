@@ -61,7 +61,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MemoryShelf:
-    """An in-memory store of indexes and rankings of a system's parts, each computed once."""
+    """Indexes and rankings of a system's parts in memory, each computed once."""
 
     searchers: dict[str, Searcher] = field(default_factory=dict)
     runs: dict[tuple[str, int, int], tuple[Queries, Run]] = field(default_factory=dict)
@@ -246,8 +246,7 @@ def funnel(
         memory.
     progress: called with (stage, amount done, total).
 
-    Raises BadValue for a collection without judgments and rules out of range, and the WeirErrors of running
-    systems.
+    Raises BadValue for a collection without judgments and rules out of range.
     """
     rules = rules or FunnelRules()
     watch = progress or (lambda stage, done, total: None)
@@ -283,7 +282,8 @@ def _asking(shelf: Shelf, dataset: Dataset, watch: Callable[[str, int, int], Non
 
 
 def looking(ask: Asking, depth: int) -> Asking:
-    """Return a function that searches as `ask` does, at least `depth` documents deep and without warnings."""
+    """Return a function that searches as `ask` does, but at least `depth` documents deep and without
+    warnings."""
 
     def look(system: Retriever, queries: Queries, k: int) -> Run:
         with silent():
@@ -307,7 +307,7 @@ def funnel_of_rankings(
     rules: weir.FunnelRules.
     collection: the rankings' collection, by name or path. Its rules hold, and its texts are shown.
 
-    Raises BadValue without rankings and for rankings of other queries, and the WeirErrors of reading.
+    Raises BadValue without rankings and for rankings of other queries.
     """
     rules = rules or FunnelRules()
     judgments, collection = judged_by(qrels, collection)

@@ -30,7 +30,7 @@ from weir.systems.protocol import RERANKERS, SYSTEMS
 
 @dataclass(frozen=True)
 class Citation:
-    """A work to cite in BibTeX, and the parts of the results that used it."""
+    """A work to cite, as a BibTeX entry with the reasons for citing it."""
 
     key: str
     kind: str
@@ -40,7 +40,7 @@ class Citation:
     """Reasons, such as "measure nDCG" or "dataset brook"."""
 
     def field(self, name: str) -> str:
-        """Return a BibTeX field of the work, such as "author"; "" if absent."""
+        """Return a field of the BibTeX entry, such as "author"; "" if absent."""
         return dict(self.fields).get(name, "")
 
     def bibtex(self) -> str:
@@ -61,26 +61,24 @@ class Citations:
     """Sentences on collections that are cited by another name, and on those that differ from the published ones."""
 
     def bibtex(self) -> str:
-        """Return all entries as BibTeX."""
+        """Return all entries as BibTeX, with comments on what has no entry."""
         missing = [f"% No entry: {printable(', '.join(self.uncited))}"] if self.uncited else []
         missing += [f"% {printable(one)}" for one in self.others]
         return "\n\n".join([work.bibtex() for work in self.works] + missing)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return one table with a row for each work."""
         lines = [["key", "cited for", "title", "year"]]
         lines += [[w.key, ", ".join(w.cited_for), w.field("title"), w.field("year")] for w in self.works]
         return (table_of(lines, keys=4),)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on everything without a citation, and `others`."""
+        """Return notes on datasets, models, measures and objects without a known citation, and `others`."""
         missing = [f"no citation is known for {', '.join(self.uncited)}"] if self.uncited else []
         return tuple(map(Note, [*missing, *self.others]))
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return a row for each work: key, cited_for, and the fields of its entry."""
         lines = [{"key": w.key, "cited_for": "; ".join(w.cited_for)} | dict(w.fields) for w in self.works]
         return frames.columns_of(lines)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -34,7 +33,8 @@ from weir.plugins import report as pages
 @click.option("--tables", type=FOLDER,
               help="Write the tables into this folder: LaTeX, Markdown, CSV.")  # fmt: skip
 @click.option("--published", "publisher", metavar="NAME",
-              help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given.")  # fmt: skip
+              help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given. With -o a "
+                   "section of the page, as weir results --published finds them.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @quiet_option
 @notes_option
@@ -69,13 +69,8 @@ def command(
             f"found {folder} and {len(more)} more paths; expected one results folder, which weir run makes of run "
             "files too: weir run -d JUDGMENTS/ -s 'run(\"x.trec\")' -o results/ (docs/tutorials/researcher.md)"
         )
-    if publisher is not None:
-        if out is not None or figures is not None or markdown:
-            call = shlex.join(["weir", "report", str(folder), "--published", publisher])
-            raise click.UsageError(
-                "--published prints a table and makes no page; leave out -o, --figures and --markdown, or write the "
-                f"table with --tables FOLDER: {call} --tables {shlex.quote(str(tables or 'tables/'))}"
-            )
+    paged = out is not None or figures is not None or markdown
+    if publisher is not None and not paged:
         typed = context.get_parameter_source("folder") is ParameterSource.COMMANDLINE
         given.pop("audit", None)
         published = pages.published_tables(publisher, folder if typed else None, **given)
@@ -84,7 +79,7 @@ def command(
             say(f"tables: {len(pages.write_tables(published, tables, 'published'))} files in {tables}")
         return
     with api.progress.Progress(quiet) as progress:
-        made = weir.report(folder, progress=progress, **given)
+        made = weir.report(folder, progress=progress, published=publisher, **given)
     if markdown:
         click.echo(made.to_markdown())
     if tables is not None:

@@ -85,7 +85,8 @@ _BREAKS = re.compile(r"(?<=[-(/_])|(?<=, )|(?<=\.)(?!\d)")
 
 
 def isolated_html(value: str, most: int = 300) -> str:
-    """Return a text as escaped HTML, cut to `most` characters, whose direction affects nothing around it."""
+    """Return a text as escaped HTML, cut to `most` characters, in an element that isolates its writing
+    direction."""
     return f"<bdi>{html_escaped(excerpt(value, most))}</bdi>"
 
 
@@ -99,7 +100,7 @@ def _name_html(name: str, most: int = 120, before: str = "", whole: int = UNBROK
 def page(
     study: Study, sections: Sequence[Section], answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the report as HTML."""
+    """Return the whole report as HTML: sections, query browser, and the names of sections left out."""
     packed = Packed.of(study)
     by_name = {section.name: section for section in sections}
     order = [s.name for s in sections if s.name not in ("short", "reviewer", "reproduce")]
@@ -188,14 +189,14 @@ USUAL: Mapping[str, tuple[str, str]] = {
 
 
 def resource(name: str) -> str:
-    """Return the text of a file of this package."""
+    """Return the text of a file in the package `weir.plugins.report`."""
     return files("weir.plugins.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def style_sheet(font: str = "") -> str:
     """Return the style sheet of the page: font, colours of charts and page.css.
 
-    font: URL of the font; by default the font is embedded.
+    font: URL of the font; "" embeds the font.
     """
     if not font:
         inter = files("weir.plugins.report").joinpath("inter.woff2").read_bytes()
@@ -205,7 +206,7 @@ def style_sheet(font: str = "") -> str:
 
 
 def digest(source: str) -> str:
-    """Return the SHA-256 of a script or style for a content security policy."""
+    """Return the SHA-256 of a script or style in base64, for a content security policy."""
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -229,7 +230,7 @@ def _framed(section: Section, inside: str, lead_below: bool = False) -> str:
 
 
 def drawn(charts: Sequence[Chart]) -> str:
-    """Return charts as HTML figures, small ones (Points, Spread) side by side on paper."""
+    """Return charts as HTML figures; several small ones (Points, Spread) stand side by side."""
     small = [isinstance(chart, Points | Spread) for chart in charts]
     figures = "".join(_figure_html(chart, len(charts) > 1) for chart in charts)
     return f'<div class="weir-two">{figures}</div>' if len(charts) > 1 and all(small) else figures
@@ -279,7 +280,8 @@ def caption(chart: Chart) -> str:
 
 
 def details(section: Section) -> str:
-    """Return a section's tables, folded if charts show their numbers; "" without tables."""
+    """Return a section's tables as HTML, folded with `section.behind` if charts show their numbers; ""
+    without tables."""
     behind, tables = (
         "".join(_printed(one).html_body() for one in some) for some in (section.behind, section.tables)
     )
@@ -298,7 +300,7 @@ def _printed(table: Table) -> Table:
 
 
 def notes(section: Section) -> str:
-    """Return the sentences below a section's charts, as HTML."""
+    """Return a section's notes as HTML."""
     return _soft(section.notes)
 
 
@@ -314,7 +316,8 @@ def statement(one: Statement) -> str:
 def opening(
     study: Study, section: Section, answered: Sequence[Question], audits: Sequence[Audit] = ()
 ) -> str:
-    """Return the top of the page: systems, conclusions, and counts of questions and findings by severity."""
+    """Return the top of the page: systems, conclusions, and counts of questions and findings by severity, as
+    HTML."""
     made = sorted({str(cell.ranked.made.get("when"))[:10] for cell in study.cells})
     versions = sorted({f"weir {cell.ranked.made.get('weir')}" for cell in study.cells})
     machines = sorted(
@@ -382,7 +385,7 @@ def _leaderboard_html(study: Study, section: Section) -> str:
 
 
 def board(study: Study, whole: Comparison, chart: Intervals) -> str:
-    """Return a comparison's standings as an HTML table with an interval in each row."""
+    """Return a comparison's standings as an HTML table with a drawn interval in each row."""
     rows = [one for one in chart.panels[0].intervals if one is not None]
     low, high = _axis_ends(rows)
     letters = sorted({c for one in whole.standings for c in one.letters.split() or one.letters}, key=str)
@@ -629,7 +632,7 @@ def _findings_html(section: Section) -> str:
 
 @dataclass(frozen=True, eq=False)
 class QueryScores:
-    """The queries of a dataset, hardest first, with the values of all systems."""
+    """The values of all systems by query on a dataset, hardest queries first."""
 
     dataset: str
     systems: tuple[str, ...]
@@ -646,7 +649,7 @@ class QueryScores:
 
     @staticmethod
     def of(study: Study, dataset: str) -> QueryScores:
-        """Return the scores of a dataset, its hardest queries by the first measure first."""
+        """Return the values on a dataset, hardest queries by the first measure first; NaN for no value."""
         cells = [cell for cell in study.cells if cell.dataset == dataset]
         scores = [study.scores[dataset, cell.label] for cell in cells]
         queries = scores[0].queries
@@ -666,7 +669,8 @@ class QueryScores:
         return QueryScores(dataset, systems, ids, _query_texts(study, dataset, ids), values, moved, gaps)
 
     def packed(self) -> tuple[bytes, list[float], list[float]]:
-        """Return (values as two deflated byte planes, minimum of each measure, range of each measure)."""
+        """Return (values as two deflated byte planes, minimum of each measure, range of each measure), 16
+        bits a value."""
         lows, spans, steps = list[float](), list[float](), []
         for of_measure in self.values:
             known = of_measure[np.isfinite(of_measure)]
@@ -680,7 +684,8 @@ class QueryScores:
         return zlib.compress(raw[:, 0].tobytes() + raw[:, 1].tobytes(), 6), lows, spans
 
     def largest(self, baseline: str) -> Iterator[tuple[str, str, str, str, float]]:
-        """Yield (dataset, query, text, system, difference) of each system's largest gain and loss on the baseline."""
+        """Yield (dataset, query, text, system, difference) of each system's largest gain and loss against the
+        baseline."""
         for system, gaps in zip(self.systems, self.gaps, strict=True):
             for n in sorted({int(np.argmax(gaps)), int(np.argmin(gaps))}):
                 if system != baseline and gaps[n] != 0:
@@ -707,7 +712,7 @@ def _query_texts(study: Study, dataset: str, ids: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The data of the page's query browser, compressed."""
+    """The compressed data of the page's query browser."""
 
     index: dict[str, Any]
     """Systems, measures and counts of each dataset."""
@@ -722,9 +727,9 @@ class Packed:
 
     @staticmethod
     def of(study: Study) -> Packed:
-        """Return the values of all queries, and rankings with excerpts, small datasets first.
+        """Return the values of all queries, and rankings with excerpts for as many queries as fit.
 
-        PAGE_BYTES bounds the packed data, RUN_BYTES the run files that are read.
+        PAGE_BYTES bounds the packed data, RUN_BYTES the run files that are read, small datasets first.
         """
         all_scores = [QueryScores.of(study, dataset) for dataset in study.datasets]
         packed = [one.packed() for one in all_scores]
@@ -779,7 +784,7 @@ class Packed:
         )
 
     def elements(self) -> Iterator[str]:
-        """Yield the data as HTML elements that browsers do not run."""
+        """Yield the data as HTML elements that browsers do not execute."""
         index = json.dumps(self.index, ensure_ascii=False).replace("<", "\\u003c")
         yield f'<script type="application/json" id="weir-index">{index}</script>\n'
         for kind, parts in (("values", self.values), ("texts", self.texts)):
@@ -791,11 +796,12 @@ class Packed:
 def with_rankings(
     study: Study, scores: QueryScores, cells: Sequence[ResultCell], budget: int
 ) -> tuple[dict[str, Any], int]:
-    """Return (rankings of the queries whose values differ most, estimated bytes of them).
+    """Return (rankings of the queries whose values differ most, their estimated bytes, about `budget` at
+    most).
 
-    "rankings" has, by query position, "r": numbers of each system's first documents, None without its
-    ranking; "g": grades by document number; "o": who judged, if known. "documents" has names and texts by
-    number, and "judged" is True if the judgments are on this machine.
+    "rankings" has, by query position, "r": numbers of each system's first documents or None; "g": grades by
+    document number; "o": origins, if known. "documents" has names and texts, "judged" is True with judgments
+    on this machine.
     """
     queries = Strings.of(scores.ids[int(place)] for place in scores.moved)
     runs, codes = list[Run | None](), list[Int32 | None]()

@@ -14,15 +14,16 @@ from weir.core.tables import Cell, Table, table_of
 from weir.datasets.card import CollectionCard
 from weir.datasets.catalogue import Entry, get, members
 from weir.errors import BadValue, UnknownName
+from weir.experiment.beside import MOST_SOURCES, OTHER_DATA, BesideScore, beside, beside_notes
 from weir.experiment.efficiency import Efficiency, timed_singly
 from weir.experiment.published import (
     PublishedScore,
     facts_table,
+    places_of,
     published,
     publisher_of,
-    reported_of,
 )
-from weir.experiment.results import not_as_published, unequal_depths
+from weir.experiment.results import unequal_depths
 from weir.measures.measure import direction
 from weir.models.checkpoints import trained_on as model_trained_on
 from weir.plugins.report.study import Study
@@ -41,7 +42,7 @@ WITHOUT_MODEL = frozenset({"bm25", "bm25f", "rm3", "pool", "score", "chunked", "
 def trained_on(system: str) -> frozenset[str] | None:
     """Return the collections whose judgments trained a system's models; None if unknown for some part.
 
-    system: its name; a stored run, server, program or function is unknown.
+    system: its name. Stored runs, servers, programs, functions and models without a card are unknown.
     """
     try:
         tree = expression_tree(system)
@@ -67,7 +68,7 @@ def trained_on(system: str) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class PaperScore:
-    """A score in a paper's table, with its marks."""
+    """A score in a paper's table, with marks for training data, verdict and source."""
 
     value: float
     in_domain: bool = False
@@ -76,9 +77,11 @@ class PaperScore:
     """Against the baseline."""
     published: PublishedScore | None = None
     """The published score that it is; None for one's own."""
+    other_data: bool = False
+    """True if its collection is not as published: it is shown, and neither the best nor in an average."""
 
     def above(self, other: PaperScore) -> float:
-        """Return the difference to another score, 0 if one is published and equals the other to its printed digits."""
+        """Return this score minus another; 0 if a published one equals the other to its printed digits."""
         pairs = ((self.published, other.value), (other.published, self.value))
         agreed = any(printed is not None and printed.agrees(value) for printed, value in pairs)
         return 0.0 if agreed else self.value - other.value
@@ -91,14 +94,14 @@ Scores = Mapping[tuple[str, str], PaperScore]
 def paper_table(
     scores: Scores, measure: str, baseline: str, caption: str = "", units: Mapping[str, str] | None = None
 ) -> Table:
-    """Return datasets x systems, a row's best bold, the second underlined, with averages if datasets are
-    several.
+    """Return a table of datasets x systems: in each row the best score bold, the second underlined.
+
+    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
+    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
+    below it.
 
     units: {dataset: its unit in averages, such as its group}.
 
-    Averages leave out datasets that some system lacks or on which most systems were trained. Below stand each
-    average's difference to the baseline's in per cent, and the numbers of shared datasets above and below it:
-    neither if a published score is equal to its printed digits.
     Raises UnknownName for a baseline without a score.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
@@ -106,13 +109,15 @@ def paper_table(
     if baseline not in systems:
         raise UnknownName("system to be the baseline", baseline, systems)
     rows = [tuple(_row(scores, dataset, systems, direction(measure))) for dataset in datasets]
+    scores = {key: one for key, one in scores.items() if not one.other_data}
     averaged = [d for d in datasets if not _trained_on(scores, d, systems)]
     beside = {s for s in systems for d in averaged if (d, s) in scores and (d, baseline) in scores}
     shared = [d for d in averaged if all((d, system) in scores for system in beside)]
     mean_of = {s: _mean(scores, s, shared, units or {}) for s in systems if s in beside}
     way = direction(measure)
     best_mean = max((way * mean for mean in mean_of.values()), default=0.0) if way else math.nan
-    averages, against = [Cell("average")], [Cell(f"against {baseline}")]
+    counted = len({(units or {}).get(one, one) for one in shared})
+    averages, against = [Cell(f"average of {counted}")], [Cell(f"against {baseline}")]
     above, below = [Cell("datasets higher")], [Cell("datasets lower")]
     differ = len({len([d for d in averaged if (d, s) in scores]) for s in systems}) > 1
     for system in systems:
@@ -165,15 +170,19 @@ def _mean(scores: Scores, system: str, datasets: Sequence[str], units: Mapping[s
 
 
 def _row(scores: Scores, dataset: str, systems: Sequence[str], way: int) -> Iterable[Cell]:
-    there = sorted({-way * round(scores[dataset, s].value, 6) for s in systems if (dataset, s) in scores})
+    found = [one for s in systems if (one := scores.get((dataset, s))) is not None]
+    there = sorted({-way * round(one.value, 6) for one in found if not one.other_data})
     yield Cell(dataset)
     for system in systems:
         one = scores.get((dataset, system))
         if one is None:
             yield Cell("–")
             continue
-        place = there.index(-way * round(one.value, 6))
         text = short_score(one.value) + (IN_DOMAIN if one.in_domain else "")
+        if one.other_data:
+            yield Cell(text, more=OTHER_DATA, value=one.value)
+            continue
+        place = there.index(-way * round(one.value, 6))
         best = place == 0 and len(there) > 1
         yield Cell(text, best=best, second=place == 1, verdict=one.verdict, value=one.value)
 
@@ -190,7 +199,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return the judged share of the first ten documents in per cent, datasets x systems, – for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
 
     rates: {(dataset, system): share}.
     """
@@ -201,7 +210,7 @@ def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
 
 
 def cost_table(costs: Iterable[Efficiency]) -> Table:
-    """Return the time of a query and the size of the index by system, as in BEIR's table 3."""
+    """Return a table with milliseconds of a query and size of the index by system, as in BEIR's table 3."""
     cells, costs = {}, list(costs)
     single = timed_singly(costs)
     for one in costs:
@@ -217,7 +226,7 @@ def cost_table(costs: Iterable[Efficiency]) -> Table:
 
 @dataclass(frozen=True)
 class CollectionFacts:
-    """The numbers of one collection for a table of collections."""
+    """The row of a collection in a table of collections: task, sizes, words, judgments, copies."""
 
     name: str
     task: str
@@ -236,7 +245,7 @@ class CollectionFacts:
 
     @staticmethod
     def of_card(card: CollectionCard) -> CollectionFacts:
-        """Return the numbers of a collection on this machine."""
+        """Return the row of a collection on this machine."""
         words = card.words_per_query, card.words_per_document
         counts = card.documents, card.queries.get(card.split, 0), card.positive, card.zero
         return CollectionFacts(
@@ -252,7 +261,10 @@ class CollectionFacts:
 
     @staticmethod
     def published(name: str, parts: Sequence[Entry]) -> CollectionFacts:
-        """Return a published collection's numbers from the catalogue, added up over its parts."""
+        """Return the row of a published collection by the catalogue, summed over its parts.
+
+        Words and copies are None for several parts.
+        """
         first = parts[0]
         positive, zero = (
             sum(
@@ -347,10 +359,10 @@ def published_table(
     name, study: see `publisher` and `folder` of `published_tables`.
     baseline: baseline of the averages, by default the publisher's BM25, else its first system.
     datasets: only these datasets, or the members of these groups.
-    systems: only systems whose name has all words of one of these.
+    systems: only systems whose name contains all words of one of these.
 
-    Raises BadValue if nothing is published, and for parts of a table that is printed as it is, UnknownName
-    for an absent dataset, system or baseline.
+    Raises BadValue if nothing is published, and for a selection from a table that is shown as printed;
+    UnknownName for an absent dataset, system or baseline.
     """
     if (name in PRINTED and datasets) or (name in (*PRINTED, *TABLES_OF_COLLECTIONS) and (systems or study)):
         raise BadValue(f"{name} is printed as it is; leave out `datasets`, `systems` and the folder")
@@ -380,15 +392,13 @@ def published_table(
         raise BadValue(f"'{name}' is not published here; there are {there}")
     source = own[0].source
     own = _chosen(own, datasets, systems)
-    # A paper says it beside one of its tables, and it holds for all.
-    in_domain = {(one.dataset, one.model) for one in published() if "in-domain" in one.note}
     splits: dict[str, set[str]] = {}
     for one in own:
         splits.setdefault(one.dataset, set()).add(one.split)
     place_of = {(d, split): f"{d}:{split}" if len(of) > 1 else d for d, of in splits.items() for split in of}
     scores = {
         (place_of[one.dataset, one.split], one.model.rpartition(" [")[0]): PaperScore(
-            one.value, (one.dataset, one.model) in in_domain, published=one
+            one.value, (one.dataset, one.model) in _in_domain(), published=one
         )
         for one in own
     }
@@ -398,14 +408,18 @@ def published_table(
     )
     notes = [f"{publisher} scores by: {rules}"] if (rules := publisher_of(own[0].model).source) else []
     if study is not None:
-        other = {cell.folder: told for cell in study.cells if (told := not_as_published(cell))}
-        as_published = tuple(cell for cell in study.cells if cell.folder not in other)
-        mine = _beside(replace(study, cells=as_published), measure, place_of)
-        notes += dict.fromkeys(f"left out: {told}" for told in other.values())
+        places = places_of(study.cells)
+        named = {d: place_of.get((at.dataset, at.split)) for d, (at, _) in places.items()}
+        mine = {
+            (place, f"{study.short_name(row.system)} {HERE}"): PaperScore(
+                row.mean, other_data=bool(places[row.dataset][1])
+            )
+            for row in study.rows
+            if row.measure == measure and (place := named[row.dataset]) is not None
+        }
         scores |= mine
-        how = "every judged query counts, and ties stand by descending identifier"
         lacking = f"{study.folder} has no {measure} on these collections and splits"
-        notes += [f"(here): scored by Weir: {how}"] if mine else [lacking] * (not other)
+        notes += _own_notes(places[d][1] for d, place in named.items() if place) if mine else [lacking]
     units = {place: dataset for (dataset, _), place in place_of.items()}
     table = paper_table(scores, measure, baseline or usual, f"{publisher}: {source}", units)
     return replace(table, notes=(*table.notes, *notes))
@@ -435,20 +449,79 @@ def _chosen(
     return [one for one in chosen if not systems or one.model in fits]
 
 
-def _beside(
-    study: Study, measure: str, place_of: Mapping[tuple[str, str], str]
-) -> dict[tuple[str, str], PaperScore]:
-    mine = {}
-    for cell in study.cells:
-        at = reported_of(cell)
-        mean, place = cell.mean(measure), place_of.get((at.dataset, at.split))
-        if mean is not None and place is not None:
-            mine[place, f"{study.short_name(cell.label)} (here)"] = PaperScore(mean)
-    return mine
+@cache
+def _in_domain() -> frozenset[tuple[str, str]]:
+    # A paper says it beside one of its tables, and it holds for all.
+    return frozenset((one.dataset, one.model) for one in published() if "in-domain" in one.note)
+
+
+HERE = "(here)"
+"""Marks one's own systems in tables of published scores."""
+
+
+def _own_notes(others: Iterable[str]) -> list[str]:
+    """Return sentences on how Weir's own scores are made.
+
+    others: how collections differ from the published ones, "" if they do not.
+    """
+    how = "every judged query counts, and ties stand by descending identifier"
+    return [
+        f"{HERE}: scored by Weir: {how}",
+        *(f"{OTHER_DATA}: {one}" for one in dict.fromkeys(others) if one),
+    ]
+
+
+def beside_tables(study: Study, publisher: str | Path) -> tuple[Table, ...]:
+    """Return a table of systems x collections for each measure, with scores that others published on them.
+
+    The study's systems come first, then the published ones, with most collections and the best mean first.
+
+    publisher: see `name` of `beside`, which says what is raised.
+    """
+    named_rows = [replace(row, title=study.short_name(row.system)) for row in study.rows]
+    rows, tables = beside(named_rows, study.cells, publisher), []
+    own_of = {study.short_name(system): system for system in study.systems}
+    for measure in dict.fromkeys(one.measure for one in rows if one.source):
+        there = dict.fromkeys(one.dataset for one in rows if one.source and one.measure == measure)
+        of: dict[str, list[BesideScore]] = {}
+        for one in rows:
+            if one.measure == measure and one.dataset in there:
+                of.setdefault(one.system if one.source else f"{one.system} {HERE}", []).append(one)
+        here = [f"{name} {HERE}" for name in own_of if f"{name} {HERE}" in of]
+        means = {name: math.fsum(one.value for one in of[name]) / len(of[name]) for name in of}
+        others = sorted(of.keys() - set(here), key=lambda s: (-len(of[s]), -direction(measure) * means[s], s))
+        scores = {
+            (one.dataset, name): _score_beside(one, own_of) for name in (*here, *others) for one in of[name]
+        }
+        baseline = f"{study.short_name(study.baseline)} {HERE}"
+        units = {dataset: study.unit_of.get(dataset, dataset) for dataset in there}
+        whole = paper_table(scores, measure, baseline if baseline in here else here[0], units=units)
+        lines = [line for line in whole.rows if any(cell.text for cell in line[1:])]
+        sources = dict.fromkeys(one.source for name in others for one in of[name])
+        if len(sources) > MOST_SOURCES:
+            sources = dict.fromkeys(source.partition(":")[0] for source in sources)
+        turned = tuple(
+            (Cell(name), *(line[n] for line in lines)) for n, name in enumerate(whole.header[1:], 1)
+        )
+        notes = *whole.notes, f"source: {'; '.join(sources)}"
+        tables.append(Table(measure, ("system", *(line[0].text for line in lines)), turned, notes))
+    last, notes = tables[-1], (*_own_notes(one.other_data for one in rows), *beside_notes(rows))
+    return (*tables[:-1], replace(last, notes=(*last.notes, *notes)))
+
+
+def _score_beside(one: BesideScore, own_of: Mapping[str, str]) -> PaperScore:
+    if not one.source:
+        trained = one.dataset in (trained_on(own_of[one.system]) or ())
+        return PaperScore(one.value, trained, other_data=bool(one.other_data))
+    as_printed = PublishedScore(
+        one.system, "", one.reported_as, "", one.measure, one.printed, one.source, one.note
+    )
+    return PaperScore(one.value, (one.reported_as, one.system) in _in_domain(), published=as_printed)
 
 
 def study_tables(study: Study) -> tuple[Table, ...]:
-    """Return a table for each measure of own results, with verdicts against the baseline."""
+    """Return a table of datasets x systems for each measure of the results, with verdicts against the
+    baseline."""
     tables = []
     for measure in study.measures:
         verdicts = {

@@ -48,7 +48,7 @@ from weir.stats.compare import rank_text
 
 MARKDOWN_LINES = 30
 """Lines of the short text for a pull request."""
-SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "cost")
+SHOWN_IN_NOTEBOOKS = ("leaderboard", "collections", "baseline", "published", "cost")
 """Sections that a notebook shows at once, the others behind a click."""
 ENDINGS = {"latex": "tex", "markdown": "md"}
 
@@ -69,13 +69,12 @@ class Report:
         return self.study.notes
 
     def charts(self) -> tuple[Chart, ...]:
-        """Return all charts in the report's order."""
+        """Return all charts, in the report's order."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each dataset, system and measure."""
         return ResultSet(ROWS, tuple(self.study.rows)).columns()
 
     def __repr__(self) -> str:
@@ -102,11 +101,12 @@ class Report:
         return page(self.study, self.sections, self.questions, self.audits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to an HTML file."""
+        """Write the report as one HTML file."""
         write_text(path_of(path), self.to_html())
 
     def to_markdown(self) -> str:
-        """Return conclusions, leaderboard and serious questions as Markdown, 30 lines at most."""
+        """Return conclusions, the first ten of the leaderboard and serious questions as Markdown, 30 lines at
+        most."""
         study = self.study
         head, *_ = self.sections
         lines = [f"### {markdown_escaped(head.title)}", "", markdown_escaped(head.lead), ""]
@@ -154,7 +154,7 @@ class Report:
     def save_figures(
         self, folder: str | os.PathLike[str], endings: Iterable[str] = ("svg",), width: str = "page"
     ) -> list[Path]:
-        """Write each chart as svg, png or pdf, in several files if it is taller than a sheet; return the
+        """Write each chart as svg, png or pdf, a chart taller than a sheet in several files; return the
         paths.
 
         width: "page" or "column".
@@ -176,7 +176,7 @@ class Report:
 
 
 def write_tables(tables: Sequence[Table], folder: Path, name: str, csv: Sequence[str] = ()) -> list[Path]:
-    """Write tables as LaTeX and Markdown, and a CSV file for each table, under one name; return the paths.
+    """Write tables as NAME.tex and NAME.md, and each as CSV, to a folder, made if missing; return the paths.
 
     csv: texts to write instead of the tables' own CSV.
 
@@ -204,6 +204,7 @@ def report(
     systems: Sequence[str] = (),
     labels: Sequence[str] = (),
     audit: bool = True,
+    published: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Return the report of a results folder, as `weir report` writes it.
@@ -215,16 +216,19 @@ def report(
     systems: only these systems, by default all.
     labels: names to show for systems, such as "tuned=bm25(k1=1.2)".
     audit: also audit the collections on this machine.
+    published: lay published scores beside, as `results_beside` does: a publisher, such as "BEIR paper", words in
+        names of published models, or a file or folder of MTEB's results.
     progress: called with (task, steps done, all steps).
 
-    Raises FormatError for a folder without results, UnknownName for an absent name.
+    Raises FormatError for a folder without results, UnknownName for an absent name, BadValue if nothing of `published`
+    is on these collections and measures.
     """
     if isinstance(folder, Benchmark) and not labels:
         labels = [f"{title}={system}" for system, title in folder.titles.items()]
     study = Study.of(path_of(folder), baseline, measures, datasets, systems, labels)
     audits = _audits_of(study, progress) if audit else []
     answered = questions(study, audits)
-    return Report(study, sections(study, audits, answered), answered, tuple(audits))
+    return Report(study, sections(study, audits, answered, published), answered, tuple(audits))
 
 
 def _audits_of(study: Study, progress: Callable[[str, int, int], None] | None = None) -> list[Audit]:

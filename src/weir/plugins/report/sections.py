@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,14 @@ from weir.core.tables import Cell, Table, sentences, table_of
 from weir.datasets import catalogue
 from weir.datasets.names import catalogue_name
 from weir.errors import WeirError
+from weir.experiment.beside import NO_TEST
 from weir.experiment.comparing import compare_cells
 from weir.experiment.efficiency import (
     BEST,
     EFFICIENCIES,
     MARK,
     PROCESS,
+    Efficiency,
     efficiency_tables,
     extrapolation,
     timed_queries,
@@ -79,6 +82,7 @@ from weir.measures.measure import direction, parse_measure
 from weir.plugins.llm.answers_report import ModelUse, model_uses, use_tables
 from weir.plugins.report.paper import (
     CollectionFacts,
+    beside_tables,
     collection_table,
     cost_table,
     judged_table,
@@ -123,7 +127,7 @@ SEVERITY_WORDS = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One conclusion of the report: `head` in bold, then `text`."""
+    """A statement of the report: `head` in bold, then `text`."""
 
     head: str
     text: str = ""
@@ -134,7 +138,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a sceptical reviewer, answered from the data."""
+    """A question of a sceptical reviewer with its severity, answer, and a command that settles it."""
 
     severity: str
     question: str
@@ -166,7 +170,10 @@ class Section:
 
 
 def and_(names: Sequence[str], most: int = 0) -> str:
-    """Return names joined by commas and "and", "" for none; beyond `most` the others are counted."""
+    """Return names joined by commas and "and"; "" for none.
+
+    most: number of names to show before "N others"; 0 shows all.
+    """
     if 0 < most < len(names):
         names = [*names[:most], counted(len(names) - most, "other")]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
@@ -177,7 +184,7 @@ def _score_cell(value: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of differences in brackets, after a blank; "" for none."""
+    """Return " [low, high]" with signs, for a sentence; "" if there is no interval."""
     return "" if low is None or high is None else f" [{typeset_change(low)}, {typeset_change(high)}]"
 
 
@@ -205,7 +212,7 @@ def _report_title(study: Study) -> str:
 
 
 def lede(study: Study) -> str:
-    """Return introductory sentences on the compared systems and the method."""
+    """Return introductory sentences on systems, queries, collections, measures and tests."""
     queries = sum(study.query_count(dataset) for dataset in study.datasets)
     names = [f"{name} ({study.query_count(name):,})" for name in study.datasets]
     where = (
@@ -243,7 +250,6 @@ MOST_PARTLY = 3
 
 
 def _answers(study: Study, rows: Iterable[Row]) -> str:
-    """Return how many queries systems answered, the fewest first, such as "half answered 60 of 120 queries"."""
     worst = sorted(rows, key=lambda row: row.answered / row.queries)
     said = [
         f"{study.short_name(row.system)} answered {row.answered:,} of {counted(row.queries, 'query', 'queries')}"
@@ -265,7 +271,7 @@ two names has taken 1.4 times as long, on a machine that others used."""
 
 
 def concluded(study: Study, audits: Sequence[Audit] = ()) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the verdicts support, largest first; () without comparisons."""
+    """Return up to 5 conclusions that the verdicts support; () without comparisons."""
     if not study.comparisons:
         return ()
     measure, baseline = study.measures[0], study.short_name(study.baseline)
@@ -340,7 +346,8 @@ def _size(pair: Pair) -> str:
 
 
 def _by_another_measure(study: Study) -> Iterator[Statement]:
-    """Yield at most one statement: the largest difference that only another measure than the first separates."""
+    """Yield at most one statement: the largest difference that another measure separates and the first does
+    not."""
     pairs = {
         (measure, c.dataset, frozenset((p.first, p.second))): p
         for measure in study.tested()
@@ -406,7 +413,7 @@ def _fastest(study: Study) -> Iterator[Statement]:
 
 
 def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, float]:
-    """Return (lowest, highest) mean of a system over the orders of tied documents."""
+    """Return (lowest, highest) mean of a system over all orders of tied documents."""
     units: dict[str, list[tuple[float, float]]] = {}
     across = comparison.unit == "datasets"
     for dataset in study.datasets if across else [comparison.dataset]:
@@ -420,7 +427,7 @@ def tie_span(study: Study, comparison: Comparison, system: str) -> tuple[float, 
 
 
 def ties_could_turn(study: Study, comparison: Comparison, one: str, other: str) -> bool:
-    """Return True if the order of tied documents could decide which of two systems has the higher mean."""
+    """Return True if orders of tied documents could reverse the means of two systems."""
     (low, high), (least, most) = (tie_span(study, comparison, system) for system in (one, other))
     return max(high - low, most - least) > 0 and low < most and least < high
 
@@ -433,7 +440,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on the unanswered queries that are many, or could make up the difference of a pair of systems."""
+    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
+    ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -501,7 +509,7 @@ def _open_pair_clause(
 
 
 def not_concluded(study: Study) -> tuple[Statement, ...]:
-    """Return up to 5 conclusions that the data do not support."""
+    """Return up to 5 conclusions that the data do not support, or the reason why nothing can be compared."""
     if not study.comparisons:
         reason = study.remarks[-1] if study.remarks else "there is one system"
         return (Statement("Nothing can be compared:", f"{reason}."),)
@@ -615,7 +623,7 @@ def _small_collections(study: Study, measure: str) -> Iterator[Statement]:
 
 
 def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
-    """Return the report's first section: conclusions and limits."""
+    """Return the report's first section: what can be concluded, and what cannot."""
     can, cannot = concluded(study, audits), not_concluded(study)
     return Section(
         "short",
@@ -639,7 +647,7 @@ def short(study: Study, audits: Sequence[Audit] = ()) -> Section:
 
 
 def leaderboard(study: Study) -> Section | None:
-    """Return the section with each measure's standings, and ranks from verdicts; None without comparisons."""
+    """Return the section of standings and ranks by each measure; None without comparisons."""
     charts, tables = list[Intervals](), list[Table]()
     wholes = [whole for whole in map(study.ranking_comparison, study.measures) if whole is not None]
     for one in wholes:
@@ -729,7 +737,8 @@ def _weights_clause(study: Study) -> str:
 
 
 def tally(study: Study, measure: str, system: str) -> tuple[int, int, int]:
-    """Return the numbers of datasets on which a system is (better than the baseline, not separable, worse)."""
+    """Return the numbers of datasets on which a system is (better than the baseline, not separable from it,
+    worse)."""
     verdicts = [p.verdict for c in study.on(measure) if (p := study.against(c, system)) is not None]
     better, worse = verdicts.count("better"), verdicts.count("worse")
     return better, len(verdicts) - better - worse - verdicts.count("-"), worse
@@ -757,8 +766,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure reads rankings of very different lengths; ()
-    for none.
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
 
     dataset, systems: only these; by default all.
     """
@@ -772,7 +780,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with the map of datasets x systems and verdicts; None for a single dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -829,7 +837,7 @@ def _against_baseline(study: Study) -> Section | None:
 
 
 def constructed_notes(study: Study) -> tuple[str, ...]:
-    """Return a sentence on measures that charts leave out as they are 1 by construction; () for none."""
+    """Return a sentence on measures that are 1 by construction and not drawn; () without any."""
     left = [measure for measure in study.measures if measure not in study.telling]
     everywhere = "on every collection here" if len(study.datasets) > 1 else "here"
     ones = f"{one_or_more(len(left), 'is', 'are')} 1 {everywhere}"
@@ -855,7 +863,7 @@ def _labelled(study: Study, comparison: Comparison) -> Comparison:
 
 
 def cost(study: Study) -> Section | None:
-    """Return the section on quality against query time and index size; None if nothing was timed."""
+    """Return the section of quality against query time and index size; None if nothing was timed."""
     costs = [one for one in study.costs if one.p50_ms is not None or one.mean_ms is not None]
     if not costs:
         return None
@@ -863,37 +871,14 @@ def cost(study: Study) -> Section | None:
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
-    charts = []
-    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
-        drawn = chart
-        if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.short_name(s): s for s in study.systems}
-            names = [of_label[point.name] for point in chart.points]
-            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
-            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
-            found.sort(key=lambda s: -abs(to_baseline[s].difference))
-            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
-            points = tuple(
-                replace(
-                    point,
-                    filled=s not in to_baseline or s in found,
-                    named=len(names) <= MANY_SYSTEMS or s in told,
-                )
-                for point, s in zip(chart.points, names, strict=True)
-            )
-
-            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
-                pair = study.against(comparison, names[after], names[before])
-                return pair is not None and pair.verdict == "better"
-
-            way = direction(study.measures[0])
-            line = front(points, separable, way) if len(hardware) == 1 else ()
-            on_line = {number for number, _ in line}
-            points = tuple(
-                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
-            )
-            drawn = replace(chart, points=points, front=line, tested=True)
-        charts.append(drawn)
+    charts = [
+        _with_front(study, chart, comparison, lined=len(hardware) == 1)
+        if isinstance(chart, Points) and comparison is not None
+        else chart
+        for chart in cost_charts(
+            [one for one in study.costs if one.quality.dataset == dataset], study.numbers
+        )
+    ]
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     why = chosen_clause(study, study.why_largest)
@@ -908,7 +893,39 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     first, *more = efficiency_tables(shown)
-    marks = [
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    marks = " ".join(_cost_marks(shown))
+    tables = (replace(first, notes=(marks,) * bool(marks)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
+
+
+def _with_front(study: Study, chart: Points, comparison: Comparison, lined: bool) -> Points:
+    of_label = {study.short_name(s): s for s in study.systems}
+    names = [of_label[point.name] for point in chart.points]
+    to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+    found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+    found.sort(key=lambda s: -abs(to_baseline[s].difference))
+    told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
+    points = tuple(
+        replace(
+            point, filled=s not in to_baseline or s in found, named=len(names) <= MANY_SYSTEMS or s in told
+        )
+        for point, s in zip(chart.points, names, strict=True)
+    )
+
+    def separable(before: int, after: int) -> bool:
+        pair = study.against(comparison, names[after], names[before])
+        return pair is not None and pair.verdict == "better"
+
+    line = front(points, separable, direction(study.measures[0])) if lined else ()
+    on_line = {number for number, _ in line}
+    points = tuple(replace(one, named=one.named or number in on_line) for number, one in enumerate(points))
+    return replace(chart, points=points, front=line, tested=True)
+
+
+def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
+    return [
         *[
             f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
             "where all three are known."
@@ -922,10 +939,6 @@ def cost(study: Study) -> Section | None:
             if one
         ),
     ]
-    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
-    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def _judged_rates(study: Study) -> Section | None:
@@ -1073,8 +1086,11 @@ def _bounds_notes(
 
 
 def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int, list[tuple[str, str]]]]:
-    """Return {dataset: (number, examples as (better, worse))} of pairs of systems whose order unjudged documents
-    could reverse, by the audits' score bounds; of their notes only pairs that the study's first measure separates."""
+    """Return {dataset: (number, examples)} of pairs of systems whose order unjudged documents could reverse.
+
+    Examples are (better, worse), from the audits' score bounds; of mere notes only pairs that the first
+    measure separates.
+    """
     told = {
         (c.dataset, frozenset((study.short_name(p.first), study.short_name(p.second))))
         for c in study.on(study.measures[0])
@@ -1102,7 +1118,7 @@ def turning_pairs(study: Study, audits: Sequence[Audit]) -> dict[str, tuple[int,
 
 
 def findings(audits: Sequence[Audit]) -> Section | None:
-    """Return the section on audits, with each check's worst finding; None without audits."""
+    """Return the section of the audits' findings, the worst of each check; None without audits."""
     if not audits:
         return None
     ran = sorted({name for one in audits for name in one.ran})
@@ -1132,7 +1148,8 @@ def findings(audits: Sequence[Audit]) -> Section | None:
 
 
 def severities_counted(found: Iterable[str]) -> str:
-    """Return counts by severity, worst first, such as "1 serious, 2 cautions"; "none" without findings."""
+    """Return counts by severity in words, worst first, such as "1 serious, 2 cautions"; "none" without
+    findings."""
     counts = Counter(found)
     said = [f"{counts[one]} {SEVERITY_WORDS[one][counts[one] != 1]}" for one in SEVERITIES if counts[one]]
     return ", ".join(said) or "none"
@@ -1153,7 +1170,7 @@ def _finding_sort_key(finding: Finding) -> tuple[int, float]:
 
 
 def said(finding: Finding) -> str:
-    """Return a finding as a phrase, with its collection and system."""
+    """Return the first clause of a finding, with its collection and system before it."""
     system = f", {finding.system}" if finding.system else ""
     return f"{finding.subject}{system}: {typeset(finding.statement.split('; ')[0])}"
 
@@ -1164,7 +1181,7 @@ def _with_documents(study: Study) -> list[str]:
 
 
 def overlap(study: Study) -> Section | None:
-    """Return the section on words that collections share; None for fewer than 3 collections or more than 20."""
+    """Return the section on common words of collections; None for fewer than 3 collections or more than 20."""
     names = _with_documents(study)
     if not 3 <= len(names) <= MOST_OVERLAP_COLLECTIONS:
         return None
@@ -1186,7 +1203,7 @@ def overlap(study: Study) -> Section | None:
 
 
 def lengths(study: Study) -> Section | None:
-    """Return the section on lengths of queries and documents; None without documents."""
+    """Return the section on lengths of queries and documents; None without documents on this machine."""
     cards_here = [one.card for one in study.collections.values() if one.layout.documents is not None]
     charts = length_charts(cards_here)
     if not charts:
@@ -1205,7 +1222,7 @@ def retrieved_lengths(study: Study) -> tuple[Spread, ...]:
     """Return charts of quartiles of document lengths (words) in each system's first ten, on the largest
     collection.
 
-    () without texts of a collection, and if its run files exceed RUN_BYTES.
+    () without texts, for run files above RUN_BYTES, or with fewer than two rows to show.
     """
     names = _with_documents(study)
     if not names:
@@ -1452,7 +1469,6 @@ def _unjudged_question(study: Study, audits: Sequence[Audit]) -> Question | None
 
 
 def _settled_by_bounds(audits: Sequence[Audit]) -> set[str]:
-    """Return the datasets whose score bounds name every pair of systems that may change places."""
     cut = {
         finding.subject
         for one in audits
@@ -1689,7 +1705,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence with a leading blank on how far p-values depend on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on how p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1716,9 +1732,9 @@ def _parsed(study: Study) -> Question | None:
 
 
 def parsed_answers(uses: Sequence[ModelUse], label: Callable[[str], str]) -> Question:
-    """Return the question if answers of language models could be read.
+    """Return the reviewer's question whether language models' answers could be read.
 
-    uses: one at least, each with answers.
+    uses: at least one, each with answers.
     """
 
     def unread(use: ModelUse) -> int:
@@ -1762,7 +1778,6 @@ def _audit_questions(audits: Sequence[Audit]) -> list[Question]:
 
 
 def _unseen(audits: Sequence[Audit], checks: Iterable[str] = ()) -> str:
-    """Return a sentence on checks that did not run for want of data; "" if all ran."""
     lacking = dict[str, set[str]]()
     for one in audits:
         for name, needed in one.left_out:
@@ -1785,7 +1800,7 @@ ASKED: tuple[Callable[[Study], Question | None], ...] = (
 
 
 def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...]:
-    """Return a reviewer's questions that the data can answer, the most serious first."""
+    """Return the reviewer's questions that the data answer, most serious first."""
     answered = [one for ask in ASKED if (one := ask(study)) is not None] + _audit_questions(audits)
     if (unjudged := _unjudged_question(study, audits)) is not None:
         answered.insert(0, unjudged)
@@ -1793,7 +1808,7 @@ def questions(study: Study, audits: Sequence[Audit] = ()) -> tuple[Question, ...
 
 
 def reviewer(answered: Sequence[Question]) -> Section:
-    """Return the questions as a section with a table."""
+    """Return the section with a table of the reviewer's questions and answers."""
     lines = [["", "question", "answer", "settled by"]]
     lines += [[one.severity, one.question, str(one.answer), one.command] for one in answered]
     return Section(
@@ -1830,7 +1845,10 @@ def _command_lines(study: Study) -> str:
 
 
 def _python_lines(study: Study) -> tuple[str, ...]:
-    """Return a program that makes the results of a user's objects, with gaps for these; () without such."""
+    """Return the lines of a Python program that makes the results of a user's objects, with gaps to fill in.
+
+    () if no result is of an object.
+    """
     own = [cell for cell in study.cells if given_objects(cell)]
     if not own:
         return ()
@@ -1936,13 +1954,28 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def sections(study: Study, audits: Sequence[Audit], answered: Sequence[Question]) -> tuple[Section, ...]:
-    """Return all sections that have data, in reading order."""
+def published_scores(study: Study, publisher: str | Path) -> Section:
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
+
+    publisher: see `name` of `beside`, which says what is raised.
+    """
+    lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
+    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+
+
+def sections(
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+) -> tuple[Section, ...]:
+    """Return all sections that have data, in reading order.
+
+    publisher: whose published scores are shown; see `published_scores`.
+    """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
+        None if publisher is None else published_scores(study, publisher),
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

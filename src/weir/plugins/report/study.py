@@ -57,7 +57,7 @@ MOVED_PART = 4
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The data of a report: results of a folder, and comparisons corrected together."""
+    """The results of a folder with scores and comparisons, computed once, so that verdicts agree."""
 
     folder: Path
     cells: tuple[ResultCell, ...]
@@ -84,8 +84,8 @@ class Study:
 
         baseline: name or label, by default bm25, else the first system.
 
-        Raises FormatError for a folder without results, UnknownName for an absent dataset, system, measure or
-        baseline, BadValue for a label without a system, and if all were scored by outdated judgments.
+        Raises FormatError for a folder without results, UnknownName, BadValue for a label without a system,
+        and if all were scored by outdated judgments.
         """
         finished, lacking = finished_and_lacking(folder, datasets)
         current, outdated = current_cells(chosen_cells(finished, datasets, systems))
@@ -139,13 +139,16 @@ class Study:
 
     @property
     def pairwise(self) -> bool:
-        """True if all pairs of systems are compared, not only each with the baseline."""
+        """True if all pairs of systems are compared; False if each is compared with the baseline alone."""
         return any(one.baseline is None for one in self.comparisons)
 
     @cached_property
     def together(self) -> dict[tuple[str, str], Comparison]:
-        """{(measure, dataset): comparison whose pairs have Student's intervals at Bonferroni's level, None for too few
-        queries}; verdicts stay; {} without comparisons."""
+        """Return {(measure, dataset): comparison with wider intervals of pairs, Student's at Bonferroni's
+        level}.
+
+        None as interval for too few queries; verdicts stay; {} without comparisons.
+        """
         if not self.comparisons:
             return {}
         method = self.comparisons[0].method
@@ -160,7 +163,7 @@ class Study:
 
     @property
     def family(self) -> str:
-        """The tests that were corrected together, in words."""
+        """The test, its correction and the pairs that it covers, in words."""
         first = self.comparisons[0]
         which = (
             "all pairs of systems" if self.pairwise else f"each system with {self.short_name(self.baseline)}"
@@ -176,27 +179,27 @@ class Study:
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """The collections; splits of one count once."""
+        """The collections of the datasets; splits of one collection count once."""
         return tuple(dict.fromkeys(cell.unit or cell.collection for cell in self.cells))
 
     @property
     def noun(self) -> str:
-        """The noun that counts datasets: "datasets" if some are splits of one collection, else "collections"."""
+        """ "collections", or "datasets" if some are splits of one collection."""
         return "collections" if len(self.units) == len(self.datasets) else "datasets"
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The means of all results, then of groups of datasets."""
+        """A row with the mean of each result by each measure, then of groups of datasets."""
         return tuple(row for row in rows_with_groups(self.cells) if row.measure in self.measures)
 
     @cached_property
     def cell_rows(self) -> tuple[Row, ...]:
-        """The means of all results, without groups."""
+        """A row with the mean of each result by each measure, without groups."""
         return tuple(row for row in self.rows if row.dataset in self.datasets)
 
     @cached_property
     def unit_of(self) -> dict[str, str]:
-        """{dataset: group or collection as which it counts in means over datasets}."""
+        """{dataset: the group or collection as which it counts in means over datasets}."""
         return unit_names({cell.dataset: cell.unit for cell in self.cells})
 
     @cached_property
@@ -205,11 +208,11 @@ class Study:
         return {(row.dataset, row.system, row.measure): row for row in self.rows}
 
     def short_name(self, system: str) -> str:
-        """Return the short name by which the report calls a system."""
+        """Return a system's short name in the report."""
         return self.numbers.label(system)
 
     def on(self, measure: str) -> list[Comparison]:
-        """Return the comparisons of a measure, one for each dataset."""
+        """Return the comparisons over queries by a measure, one for each dataset that has one."""
         own = {c.dataset: c for c in self.comparisons if c.measure == measure and c.unit == "queries"}
         return [own[dataset] for dataset in self.datasets if dataset in own]
 
@@ -218,10 +221,10 @@ class Study:
         return next((c for c in self.comparisons if c.measure == measure and c.unit == "datasets"), None)
 
     def ranking_comparison(self, measure: str) -> Comparison | None:
-        """Return the comparison that ranks the systems: across datasets, or on the only one; None without
+        """Return the comparison that ranks the systems: across datasets, or on the only dataset; None without
         either.
 
-        A system with the same mean on all datasets has no interval in it.
+        A system with the same mean on all datasets gets no interval.
         """
         across, single = self.across(measure), self.on(measure)
         if across is None:
@@ -246,7 +249,7 @@ class Study:
 
     @cached_property
     def costs(self) -> tuple[Efficiency, ...]:
-        """The cost of each result that the first measure scored, with its mean."""
+        """The cost of each result that the first measure scored."""
         return tuple(one for one in self.every_cost if one.quality.measure == self.measures[0])
 
     @cached_property
@@ -262,7 +265,8 @@ class Study:
 
     @cached_property
     def collections(self) -> dict[str, Dataset]:
-        """{dataset: collection} of those on this machine, unchanged since they were measured."""
+        """{dataset: collection} of the collections on this machine that are unchanged since they were
+        measured."""
         collections: dict[str, Dataset] = {}
         for cell in self.cells:
             if cell.dataset not in collections:
@@ -282,7 +286,7 @@ class Study:
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """The notes on the report's scores."""
+        """The notes on results left out, scores, collections and measures that are 1 by construction."""
         notes = [*map(Note, self.remarks), *cell_notes(self.named_cells, self.measures)]
         for dataset in self.collections.values():
             with suppress(WeirError):  # a part of the collection is not here
@@ -309,7 +313,7 @@ class Study:
         return tuple(m for m in self.measures if m not in everywhere) or self.measures
 
     def query_count(self, dataset: str) -> int:
-        """Return the number of judged queries of a dataset with results."""
+        """Return the largest number of judged queries of a result on a dataset."""
         return max(cell.queries for cell in self.cells if cell.dataset == dataset)
 
     def documents(self, dataset: str) -> int | None:
@@ -320,7 +324,7 @@ class Study:
 
     @cached_property
     def largest(self) -> str:
-        """The dataset with most documents; if any was timed, of the timed ones."""
+        """The dataset with most documents; only timed datasets count if any was timed."""
         return max(self.timed or self.datasets, key=lambda name: self.documents(name) or 0)
 
     @cached_property
@@ -331,7 +335,7 @@ class Study:
 
     @property
     def why_largest(self) -> str:
-        """The reason for showing `largest`, as a clause."""
+        """A clause that says why `largest` is shown."""
         some = 0 < len(self.timed) < len(self.datasets)
         return f"which has most documents{' of those that were timed' * some}"
 
@@ -351,7 +355,10 @@ class Study:
         )
 
     def detectable(self, comparison: Comparison) -> tuple[float, float] | None:
-        """Return (smallest, largest) detectable difference to the baseline; None if unknown."""
+        """Return (smallest, largest) detectable difference to the baseline; None if unknown.
+
+        Near-copies of the baseline do not count.
+        """
         values = [
             pair.detectable
             for system in self.systems

@@ -80,7 +80,7 @@ SPACES = {"inner": "innerproduct", "cosine": "cosinesimil", "l2": "l2"}
 
 @dataclass(frozen=True)
 class ElasticSettings:
-    """A server, and the index that Weir makes and searches there."""
+    """Settings of a server and of Weir's index there: address, key, fields, query, vectors, limits."""
 
     url: str
     plain_http: bool = False
@@ -133,17 +133,17 @@ class ElasticSettings:
             raise BadValue(
                 f"fields are {list(self.fields)!r}; expected names of fields, such as title and text"
             )
-        for one in self.names:
+        for one in self.field_names:
             check_view(one)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def field_names(self) -> tuple[str, ...]:
         """Names of the searched fields, without weights such as "^2"."""
         return tuple(one.partition("^")[0] for one in self.fields)
 
     def index_facts(self) -> dict[str, object]:
         """Return the settings that decide an index's contents."""
-        return {"fields": list(self.names), "analyzer": self.analyzer, "settings": dict(self.settings)}
+        return {"fields": list(self.field_names), "analyzer": self.analyzer, "settings": dict(self.settings)}
 
     def search_facts(self) -> dict[str, object]:
         """Return the settings that decide a search."""
@@ -237,10 +237,10 @@ class ElasticServer:
 
         content: any JSON, or `json_lines` of several.
         missing: return None for status 404.
-        divisible: do not retry after a timeout, since the caller then sends the parts.
+        divisible: do not retry after a timeout, since the caller then sends smaller requests.
 
-        Raises ServiceError for a refused key (status 401 or 403); AttemptError if no attempt succeeds, and
-        for an answer above `max_bytes` or without JSON.
+        Raises ServiceError for a refused key; AttemptError if no attempt succeeds, and for an answer without
+        JSON or above `max_bytes`.
         """
         several = isinstance(content, bytes)
         body = content if several or content is None else json.dumps(content).encode("ascii")
@@ -288,7 +288,7 @@ class ElasticServer:
 
 
 def json_lines(items: Iterable[Any]) -> bytes:
-    """Return each item as a line of JSON."""
+    """Return ASCII bytes with a line of JSON for each item."""
     return b"".join(json.dumps(item).encode("ascii") + b"\n" for item in items)
 
 
@@ -370,11 +370,12 @@ class ElasticIndex:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """The fields of the index, as in a mapping."""
+        """Return the fields of the index's mapping: a vector or the searched fields, and the document's
+        number."""
         if self.dimensions:
             return {VECTOR: self._vector_field, NUMBER: {"type": "integer"}}
         text = {"type": "text", "analyzer": self.settings.analyzer}
-        return {**dict.fromkeys(self.settings.names, text), NUMBER: {"type": "integer"}}
+        return {**dict.fromkeys(self.settings.field_names, text), NUMBER: {"type": "integer"}}
 
     @property
     def _vector_field(self) -> dict[str, Any]:
@@ -393,14 +394,14 @@ class ElasticIndex:
 
     @property
     def index_settings(self) -> dict[str, Any]:
-        """The settings of the index, by default with one shard, so that term statistics are of the whole
-        collection."""
+        """Return the settings of the index, by default one shard, so that term statistics cover all
+        documents."""
         return {"number_of_shards": 1, **({"knn": True} if self.is_graph else {}), **self.settings.settings}
 
     def mark(self, writes: int | None) -> dict[str, Any]:
         """Return the entry in the mapping by which Weir recognises its index.
 
-        writes: number of writes of a complete index; None before it is complete.
+        writes: number of writes of the complete index; None while it is not complete.
         """
         done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
         return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
@@ -757,7 +758,7 @@ def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, di
     if index.vectors is not None:
         columns[VECTOR] = index.vectors.block(start, stop).tolist()
     else:
-        columns = {name: corpus.view(name, start, stop).tolist() for name in index.settings.names}
+        columns = {name: corpus.view(name, start, stop).tolist() for name in index.settings.field_names}
     for at in range(stop - start):
         values = {name: column[at] for name, column in columns.items()}
         yield corpus.ids[start + at], {**values, NUMBER: start + at}
@@ -845,7 +846,7 @@ class Elasticsearch:
         return description | {"server": self.version or address}
 
     def fields_read(self) -> tuple[str, ...]:
-        return self.settings.names if self.dense is None else self.dense.fields_read()
+        return self.settings.field_names if self.dense is None else self.dense.fields_read()
 
     def fetch(self) -> None:
         if self.dense is not None:
@@ -863,7 +864,7 @@ class Elasticsearch:
         plain = ElasticSettings(self.settings.url)
         settings = replace(
             self.settings,
-            fields=self.settings.names,
+            fields=self.settings.field_names,
             query=plain.query,
             tie_breaker=plain.tie_breaker,
             vector=replace(self.settings.vector, ef_search=plain.vector.ef_search),
@@ -879,7 +880,11 @@ class Elasticsearch:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ElasticSearcher:
-        """Send the documents that the server lacks, and return the searcher; raises ServiceError."""
+        """Send the documents that the server lacks, or their vectors, and return the searcher; raises
+        ServiceError.
+
+        The context's folder, if any, gets an index.json that names the index.
+        """
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -908,7 +913,7 @@ class Elasticsearch:
         return self._searcher(index, complete, versions)
 
     def live_index(self, corpus: Corpus) -> ElasticLiveIndex:
-        """Return the index for `weir why`; raises BadValue for a search of vectors."""
+        """Return the server's index for `weir why`; raises BadValue for a search of vectors."""
         if self.dense is not None:
             raise BadValue(f"{self} searches vectors: it has no words to explain")
         name = self._index(corpus).index_name
@@ -966,7 +971,6 @@ class ElasticSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, none for a query without text."""
         index, settings = self.index, self.index.settings
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         if self.exactly:
@@ -988,7 +992,7 @@ class ElasticSearcher:
         exact = replace(self, about=about, use=ServiceUsage(""), exactly=True).search(queries, k)
         return lost(exact, replace(self, use=ServiceUsage("")).search(queries, k))
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         return self.index.is_graph
 
     def efforts(self) -> tuple[int, int]:

@@ -93,9 +93,10 @@ def _names_in(tree: Json) -> Iterator[tuple[str, str | None]]:
 
 
 def filled_json(tree: Json, values: Values) -> Json:
-    """Return JSON with values for placeholders such as "{k}"; raises UnknownName for an unknown one.
+    """Return JSON with placeholders such as "{k}" replaced by values; raises UnknownName for an unknown
+    placeholder.
 
-    A text that is a placeholder alone becomes its value with its type, or is left out for ABSENT.
+    A text that is only a placeholder becomes its value with its type, or is left out for ABSENT.
     """
     if isinstance(tree, dict):
         parts = {key: filled_json(part, values) for key, part in tree.items()}
@@ -123,7 +124,8 @@ def _filled_text(text: str, values: Values) -> str:
 
 
 def filled_path(text: str, values: Values) -> str:
-    """Return a path with placeholders' values percent-encoded as one segment each; raises UnknownName."""
+    """Return a path with placeholders replaced by percent-encoded values, one segment each; raises
+    UnknownName."""
     return _PLACE.sub(lambda match: quote(str(_known(match[1], values)), safe=""), text)
 
 
@@ -142,7 +144,7 @@ class JsonPath:
 
     @staticmethod
     def of(text: str) -> JsonPath:
-        """Return the path in a text such as hits[0].id; raises BadValue for another text."""
+        """Parse a path such as hits[0].id; raises BadValue for other text."""
         steps: list[str | int] = []
         at = 0
         while at < len(text):
@@ -155,11 +157,11 @@ class JsonPath:
 
     @property
     def of_request(self) -> bool:
-        """True if the path leads into the body or the parameters of a request."""
+        """Return True if the path leads into the body or the parameters of a request."""
         return len(self.steps) > 1 and self.steps[0] in ("body", "params")
 
     def find(self, value: Json) -> Json:
-        """Return the value at this path; ABSENT without one."""
+        """Return the value at this path in JSON; ABSENT if there is none."""
         for step in self.steps:
             if isinstance(step, str):
                 value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
@@ -169,7 +171,7 @@ class JsonPath:
         return value
 
     def values_at(self, values: list[Json]) -> list[Json]:
-        """Return the value at this path in each of `values`; ABSENT where missing."""
+        """Return the value at this path in each of `values`; ABSENT where there is none."""
         if len(self.steps) == 1 and isinstance(self.steps[0], str) and set(map(type, values)) <= {dict}:
             step = self.steps[0]
             return [value.get(step, ABSENT) for value in values]
@@ -195,7 +197,7 @@ _PUBLIC = {"x-algolia-application-id"}
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """A server's concurrent requests, and how long Weir waits for it."""
+    """Limits of concurrency, rate, time and answer size for a server."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -213,7 +215,7 @@ class ServerLimits:
     """Unanswered queries in a row after which no more are asked."""
 
     def of_request(self) -> Limits:
-        """Return the rate, time limits and attempts of a request."""
+        """Return the limits of a single request: rate, time limits and attempts."""
         return Limits(
             requests_per_minute=self.requests_per_minute,
             timeout=self.timeout_s,
@@ -226,7 +228,8 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class FieldsTemplate:
-    """The request for a server's fields, sent once before the queries."""
+    """A request for a server's field names, sent once before the queries, to refuse searched fields that do
+    not exist."""
 
     path: str
     """The path of the request, with placeholders."""
@@ -238,7 +241,7 @@ class FieldsTemplate:
 
 @dataclass(frozen=True)
 class SearchTemplate:
-    """The requests and answers of a server; queries fill placeholders in `path`, `params` and `body`."""
+    """The requests and answers of a search server; queries fill placeholders in `path`, `params` and `body`."""
 
     method: str
     url: str
@@ -277,7 +280,8 @@ class SearchTemplate:
     """For each stage of the server but the last: entries of body and params that its requests leave out."""
 
     def before(self, stage: str) -> SearchTemplate:
-        """Return the template of an earlier stage; raises UnknownName."""
+        """Return the template of an earlier stage, without the request entries that it leaves out; raises
+        UnknownName."""
         if stage not in self.stages:
             raise UnknownName("stage of this server", stage, self.stages)
         asked: Json = {"body": self.body, "params": dict(self.params)}
@@ -286,7 +290,7 @@ class SearchTemplate:
         return replace(self, body=asked.get("body"), params=asked.get("params", {}))
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides an answer."""
+        """Return the entries that decide an answer, by name: all but fields, limits, name and stages."""
 
         def text(value: Any) -> Any:  # noqa: ANN401  an entry
             return value.text if isinstance(value, JsonPath) else value
@@ -303,7 +307,7 @@ class SearchTemplate:
 
     @property
     def variables(self) -> list[str]:
-        """Environment variables with secrets in the headers."""
+        """Return the environment variables with secrets that the headers name."""
         return [name for text in self.headers.values() for name in _VARIABLE.findall(text)]
 
     def uses(self, *names: str) -> bool:
@@ -312,7 +316,7 @@ class SearchTemplate:
         return any(name in names for name, _ in used)
 
     def headers_with(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with the variables' values; raises KeyError for a missing one."""
+        """Return the headers with the variables' values; raises KeyError for a missing variable."""
         return {name: _VARIABLE.sub(lambda m: secrets[m[1]], text) for name, text in self.headers.items()}
 
 
@@ -328,7 +332,7 @@ def _stand_in_alone(path: Path) -> str:
 
 
 def read_template(path: Path, dataset: str | None = None) -> SearchTemplate:
-    """Return the description of a server in a file; raises FormatError that names file and entry.
+    """Return a server's template from a TOML file; raises FormatError that names file and entry.
 
     dataset: value of {dataset}.
     """
@@ -611,7 +615,6 @@ class Http:
         return f"the server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the settings file's contents without limits, and a version; raises FormatError."""
         about = self._about(self._template())
         return {**about, "on_failure": self.on_failure, **described_unknown(self.unknown)}
 
@@ -645,7 +648,8 @@ class Http:
     open = open_anew
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the index for `weir why`; raises BadValue unless it is of Elasticsearch, OpenSearch or Solr."""
+        """Return the server's index for `weir why`; raises BadValue unless Elasticsearch, OpenSearch or Solr
+        serves it."""
         template = self._template()
         values = {**template.values, "dataset": self.dataset or ""}
         solr = template.path.startswith("/solr/") and template.path.endswith("/query")
@@ -669,8 +673,6 @@ class Http:
         return ElasticLiveIndex(prefix.strip("/"), ask, "/_search", body)
 
     def earlier_stages(self) -> tuple[tuple[str, Retriever], ...]:
-        """Return (name, system) of each stage in this endpoint's file whose request differs from the whole one; () if
-        this system is one of them."""
         whole = self._template()
         asked = (whole.body, dict(whole.params))
         names = () if self.stage else whole.stages
@@ -849,11 +851,11 @@ class _EndpointAsker:
             raise AttemptError("malformed", f"{error} (limits.answer_mb)", again=False) from None
         except AttemptError as error:
             if error.status == FULL:
-                error.args = (f"{error}; a smaller limits.concurrency asks for less at once",)
+                error.message = f"{error}; a smaller limits.concurrency asks for less at once"
             if error.kind == "timed out":
-                error.args = (f"{error}; a larger limits.timeout_s waits longer",)
+                error.message = f"{error}; a larger limits.timeout_s waits longer"
             if error.status == TOO_LARGE:
-                error.args = (f"{error}; the server's own limit on requests allows longer queries",)
+                error.message = f"{error}; the server's own limit on requests allows longer queries"
             if error.status not in (401, 403):
                 raise
             hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
@@ -863,10 +865,11 @@ class _EndpointAsker:
         return answer
 
     def _read(self, body: bytes) -> tuple[list[object], list[object], object]:
-        """Return (names, scores, cursor of the next page) in a page's answer; the last page has the cursor
-        ABSENT.
+        """Return (names, scores, cursor of the next page) of a page's answer; the cursor is ABSENT on the
+        last page.
 
-        Scores are [] if the file names none. Raises AttemptError for an error, or another shape of answer.
+        Scores are [] if the file names no place for them. Raises AttemptError for an error, or an answer of
+        another form.
         """
         template, answer = self.template, self._json(body)
         reason = ABSENT if template.error is None else template.error.find(answer)

@@ -29,7 +29,7 @@ _WEIGHT = re.compile(r"weight\((?:Synonym\()?([^:]+):(.*?)\)? in \d+\)")
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The fields of a search, and how their scores combine."""
+    """The fields of a search on a server, and how their scores combine."""
 
     fields: tuple[tuple[str, float], ...]
     """(field, weight)."""
@@ -80,10 +80,10 @@ class LiveIndex(Protocol):
 
     @property
     def statistics(self) -> str:
-        """The part of the index that document frequencies count; "" for the whole."""
+        """The part of the index over which document frequencies are counted; "" for the whole."""
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return the analyzer of a field; "" for a field without words."""
+        """Return the analyzer of a field for queries (`search`) or documents; "" for a field without words."""
 
     def analyzer_text(self, name: str) -> str:
         """Return an analyzer's name, tokenizer and filters, for display."""
@@ -98,7 +98,7 @@ class LiveIndex(Protocol):
         """Yield the changes of a search that `weir why` tries."""
 
     def changed(self, body: Json, entries: Mapping[str, Json]) -> Json:
-        """Return the body of a search with these entries changed."""
+        """Return the body of a search with these entries set; None removes an entry."""
 
     def hits(self, body: Json) -> list[tuple[str, float]]:
         """Return (identifier, score) of hits; raises ServiceError for an answer without."""
@@ -113,8 +113,8 @@ class LiveIndexed(Protocol):
     """A system whose server can explain scores."""
 
     def live_index(self, corpus: Corpus) -> LiveIndex:
-        """Return the server's index of a corpus, to ask why it ranks as it does; raises BadValue for a search by
-        vectors, or of a server that explains no scores."""
+        """Return the server's index of a corpus; raises BadValue for vectors, or a server that explains no
+        scores."""
 
 
 BEST_FIELDS_TIE = 0.5
@@ -123,7 +123,7 @@ BEST_FIELDS_TIE = 0.5
 
 @dataclass(frozen=True)
 class ElasticLiveIndex:
-    """An index of Elasticsearch or OpenSearch, and how Weir searches it."""
+    """An index of Elasticsearch or OpenSearch, whose fields, analyzers and scores `weir why` explains."""
 
     name: str
     ask: Callable[[str, Json], Json]
@@ -145,7 +145,7 @@ class ElasticLiveIndex:
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, Json]]:
-        """{field: mapping} of the fields with text; nested fields have dotted names."""
+        """Return {field: mapping} of the fields with text; nested fields have dotted names."""
         return dict(_fields(self.described["mappings"].get("properties", {}), ""))
 
     @cached_property
@@ -170,10 +170,9 @@ class ElasticLiveIndex:
         return str(self.setting(f"similarity.{similarity}.type") or similarity)
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield searches with another tie breaker, with added fields, without weights, and without each
-        option.
+        """Yield changes of the search: another tie breaker, added fields, no weights, or one option fewer.
 
-        None for a search that is not understood or already adds its fields.
+        Nothing for a search without fields, with scores already added, or of an unknown kind.
         """
         shape = self.shape
         if shape.adding in {"not known", "added"} or not shape.fields:
@@ -237,7 +236,10 @@ class ElasticLiveIndex:
 
 
 def words_of(text: str, tokens: Sequence[tuple[int, int, str]]) -> Words:
-    """Return each word with its terms, joined by +; offsets of tokens are UTF-16 code units."""
+    """Return (word, terms joined by "+") of each word in a text.
+
+    tokens: (start, end, term), with offsets in UTF-16 code units.
+    """
     units = text.encode("utf-16-le", "surrogatepass")
     terms: dict[tuple[int, int], list[str]] = {}
     for start, end, term in tokens:
@@ -314,7 +316,7 @@ def _weighted(patterns: list[str], names: list[str]) -> tuple[tuple[str, float],
 
 
 def explanation_of(tree: Mapping[str, Json]) -> Explanation:
-    """Return a document's explanation from Lucene's tree."""
+    """Return a document's explanation from Lucene's explanation tree."""
     terms: list[tuple[str, str, float]] = []
     constants: dict[str, dict[str, float]] = {}
     largest = False

@@ -29,7 +29,7 @@ _CLASS = re.compile(r"^(?:.*\.)?(.*?)(?:FilterFactory|TokenizerFactory|Factory)?
 
 @dataclass(frozen=True)
 class SolrLiveIndex:
-    """A collection of Solr, and how Weir searches it."""
+    """A collection on a Solr server, whose fields, analyzers and scores `weir why` explains."""
 
     name: str
     ask: Callable[[str, Json], Json]
@@ -39,12 +39,12 @@ class SolrLiveIndex:
 
     @cached_property
     def schema(self) -> Mapping[str, Json]:
-        """The schema of the collection, asked once; raises ServiceError."""
+        """The schema of the collection, requested once; raises ServiceError."""
         return self.ask("/schema?wt=json", None)["schema"]  # type: ignore[no-any-return]  # JSON
 
     @cached_property
     def parameters(self) -> Mapping[str, Json]:
-        """The parameters of a search with the server's defaults, asked once; raises ServiceError."""
+        """The parameters of a search with the server's defaults, requested once; raises ServiceError."""
         answer = self.ask("/query", self.changed(self.body("words", 1), {"echoParams": "all"}))
         return answer["responseHeader"]["params"]  # type: ignore[no-any-return]  # JSON
 
@@ -75,7 +75,7 @@ class SolrLiveIndex:
         return ""
 
     def changes(self) -> Iterator[SearchChange]:
-        """Yield searches with added fields, without weights, and without each option of the body."""
+        """Yield changes of the search: added fields, no weights, or one option of the body fewer."""
         shape = self.shape
         if len(shape.fields) > 1 and shape.adding != "added":
             yield SearchChange("tie = 1: scores of fields added", {"tie": "1"}, True)
@@ -102,7 +102,8 @@ class SolrLiveIndex:
         return next((one for one in self.schema.get("fieldTypes", []) if one["name"] == name), {"name": name})
 
     def analyzer(self, field: str, search: bool) -> str:
-        """Return a field's type, with :query or :index if they differ; "" for a field without words."""
+        """Return a field's type, with :query (`search`) or :index if these differ; "" for a field without
+        words."""
         kind = self._type(field)
         if "analyzer" in kind:
             return str(kind["name"])
@@ -110,7 +111,6 @@ class SolrLiveIndex:
         return f"{kind['name']}:{sides[1]}" if sides[0] in kind else ""
 
     def analyzer_text(self, name: str) -> str:
-        """Return a field type's name, with the parts of its analyzer in brackets."""
         kind, _, side = name.partition(":")
         parts = self._kind(kind).get(f"{side}Analyzer" if side else "analyzer")
         if not isinstance(parts, dict):
@@ -124,7 +124,6 @@ class SolrLiveIndex:
         return f"{kind} ({', '.join(names or [str(parts.get('class', 'not known'))])})"
 
     def similarity(self, field: str) -> str:
-        """Return a field's similarity class, such as "BM25", by its type, else the schema, else "default"."""
         own = self._type(field).get("similarity", self.schema.get("similarity", {}))
         name = _CLASS.sub(r"\1", str(own.get("class", "default"))).removesuffix("Similarity")
         return "default" if name == "Schema" else name

@@ -77,7 +77,7 @@ DISTANCES = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True)
 class TextSearch:
-    """How PostgreSQL's full-text search parses queries, ranks and reads documents."""
+    """Settings of PostgreSQL's full-text search: configuration, query parser, rank function, indexed fields."""
 
     config: str = "english"
     """PostgreSQL's text search configuration."""
@@ -548,10 +548,10 @@ class SearchedTable:
     """Documents that were there before it was filled."""
 
     def statement(self, among: bool = False) -> psycopg.sql.Composed:
-        """Return the SQL search for (document, score), best first, with parameters k and text or vector.
+        """Return the SQL search for (document, score), best first, with the parameters k and text or vector.
 
-        among: only find documents whose numbers are in the parameter `permitted`, by vectors in a table of
-            Weir's.
+        among: find only documents whose numbers are in the parameter `permitted`; for vectors in Weir's own
+            table.
         """
         sql = require("psycopg", "servers").sql
         user = None if self.own else self.settings.table
@@ -702,7 +702,6 @@ class PostgresSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, none for a query without text."""
         vectors = None if self.dense is None else vectors_of(self.dense, self.query_encoder, queries)
         service = RemoteService(
             self.name,
@@ -724,7 +723,7 @@ class PostgresSearcher:
         near = replace(self, use=ServiceUsage("")).search(queries, k)
         return lost(exact, near)
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         search = self.table.search
         return isinstance(search, VectorSearch) and search.index == "hnsw" and self.table.own
 
@@ -793,7 +792,6 @@ class PostgresCollection:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, and the server's place; raises ServiceError."""
         place = {**self.settings.server_facts(), "schema": self.settings.schema}
         return {**self._described(), "place": place}
 
@@ -822,7 +820,8 @@ class PostgresCollection:
 
     @checked
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> PostgresSearcher:
-        """Copy the documents that the server lacks, with vectors if searched; return the searcher."""
+        """Copy the documents that the server lacks, with vectors if these are searched, and return the
+        searcher."""
         vectors = None
         if self.dense is not None:
             vectors = self.dense.index(corpus, replace(context, folder=None)).documents.stored
@@ -887,7 +886,6 @@ class PostgresTable:
         return f"the PostgreSQL server of {self.file}"
 
     def describe(self) -> dict[str, object]:
-        """Return the table, its server and search, and a version; raises ServiceError."""
         assert self.settings.table is not None
         search = self.settings.text if self.dense is None else self.settings.vector
         description: dict[str, object] = {"system": "postgres", "search": search.facts()}

@@ -72,7 +72,7 @@ DATA = Path(str(files("weir.plugins.servers") / "rerank_services.toml"))
 
 @dataclass(frozen=True)
 class RerankService:
-    """A service's format of requests and answers, see rerank_services.toml."""
+    """An entry of rerank_services.toml: a service's address, limits, and format of requests and answers."""
 
     base: str
     path: str
@@ -132,7 +132,7 @@ ANSWER_BYTES, DOCUMENT_BYTES = 1 << 16, 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class RerankClient:
-    """A client of a service, shared by threads with a connection each."""
+    """A client of a re-ranking service for one model; threads share it, each with its own connection."""
 
     service: RerankService
     model: str
@@ -144,7 +144,8 @@ class RerankClient:
     def scores(
         self, connection: KeptConnection, query: str, documents: Sequence[str], retried: Retried
     ) -> Float32:
-        """Return a score for each document, float32[documents]; a request that is too large is halved.
+        """Return a score for each document, float32[documents]; a request refused as too large is sent in
+        halves.
 
         It is not halved if the model reads all documents together. Raises ServiceError if the budget ends or
         the key is refused, AttemptError if no attempt succeeds.
@@ -248,7 +249,7 @@ class ServiceReranker:
 
     @property
     def address(self) -> str:
-        """The address up to the version; raises BadValue without one."""
+        """The service's address up to the version; raises BadValue if it has none."""
         place = self.model.partition(":")[2]
         address = self.base or (place if "://" in place else "") or self.provider.base
         if not address:
@@ -261,7 +262,7 @@ class ServiceReranker:
         return self.model.partition(":")[2] in self.provider.together
 
     def describe(self) -> dict[str, object]:
-        """Return everything that decides the rankings, with the probe's scores, asked for if not stored."""
+        """Return the settings that decide the rankings, with the scores of two fixed pairs (`probe`)."""
         own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.identity(self.probe(self.client()))
 
@@ -280,10 +281,8 @@ class ServiceReranker:
         return RerankClient(provider, model, self.address + provider.path, metered)
 
     def probe(self, client: RerankClient) -> ServiceProbe:
-        """Return the scores of two fixed pairs, stored or asked for now, which show if the model has changed.
-
-        Raises ServiceError if the service has no usable answer.
-        """
+        """Return the scores of two fixed pairs, stored or requested now, to notice a changed model; raises
+        ServiceError."""
 
         def checked(scores: Json) -> Float32:
             values = np.array(scores, np.float32)
@@ -310,7 +309,7 @@ class ServiceReranker:
             raise ServiceError(message) from None
 
     def identity(self, probe: ServiceProbe) -> dict[str, object]:
-        """Return the key of stored scores: everything that decides a score, with the fixed pairs' scores."""
+        """Return the key of stored scores: the settings that decide a score, with the fixed pairs' scores."""
         return {
             "model": self.model,
             "base": self.address,
@@ -320,7 +319,11 @@ class ServiceReranker:
         }
 
     def pieces(self, query: str, documents: list[str]) -> Iterator[slice]:
-        """Yield the documents of each request, in order; all in one if the service scores them together."""
+        """Yield the slice of documents for each request, in order, within the service's limits of documents
+        and tokens.
+
+        A service that scores documents together gets all in one request.
+        """
         provider, start, size = self.provider, 0, 0
         most = len(documents) if self.together else provider.documents
         for at, document in enumerate(documents):
@@ -336,7 +339,7 @@ class ServiceReranker:
 
 @dataclass(frozen=True, eq=False)
 class ServiceScorer:
-    """A scorer by a re-ranking service, with stored scores."""
+    """A scorer of candidates by a re-ranking service; scores are stored."""
 
     reranker: ServiceReranker
     client: RerankClient
@@ -348,8 +351,8 @@ class ServiceScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """Return a score for each candidate, float64[candidates]; only pairs without a stored score are sent.
 
-        If `context.reuse` is False, all are sent, and none stored. Raises ServiceError if pairs stay without
-        a score, BadValue for more candidates than the model reads together.
+        If `context.reuse` is False, all are sent, and none stored. Raises ServiceError if a pair stays
+        without a score, BadValue for more candidates than the model reads together.
         """
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:

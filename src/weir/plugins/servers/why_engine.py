@@ -57,7 +57,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A system whose rankings are explained: settings, analysis and scores."""
+    """One of two compared systems: run, values, settings, analysers, and its live index or BM25."""
 
     name: str
     run: Run
@@ -74,7 +74,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A collection's judged queries, and how rankings are scored."""
+    """A collection's judged queries with the measure and rules of scoring."""
 
     dataset: Dataset
     measure: Measure
@@ -87,7 +87,7 @@ class Evaluation:
 
     @cached_property
     def judged_queries(self) -> Queries:
-        """The judged queries, 1,000 at most."""
+        """Return the judged queries, the first 1,000 at most."""
         judged = np.flatnonzero(self.qrels.queries.codes(self.dataset.queries.ids.strings) >= 0)
         return self.dataset.queries.take(judged[:MOST_QUERIES])
 
@@ -97,7 +97,7 @@ class Evaluation:
         return max(DEPTH, self.measure.cutoff or 0)
 
     def values_of_run(self, run: Run) -> Float64:
-        """Return float64[judged queries], the values of a run; NaN for a query that was not searched."""
+        """Return a run's value for each judged query, float64; NaN for a query beyond the first 1,000."""
         values = rescored(self.rules.ranked(run), self.qrels, Scoring(self.measure))
         return np.where(self.judged_queries.ids.codes(self.qrels.queries.strings) >= 0, values, np.nan)
 
@@ -233,7 +233,7 @@ def _by_field(values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class TermDifference:
-    """A word that two systems turn into different terms; "" for no term."""
+    """A word of queries from which two systems make different terms; "" for no term."""
 
     word: str
     first: str
@@ -255,7 +255,7 @@ def _other_terms(first: Words, second: Words) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class AnalysedQueries:
-    """The words of queries with different terms in two systems."""
+    """The words from which two systems make different terms, by query."""
 
     by_query: tuple[tuple[tuple[str, str, str, str], ...], ...]
     """For each query (word, first term, second term, fields) of words with different terms."""
@@ -271,7 +271,7 @@ class AnalysedQueries:
 
     @property
     def terms(self) -> tuple[TermDifference, ...]:
-        """Each word with different terms, the most frequent first."""
+        """Return each such word with the number of its queries, most frequent first."""
         counts = Counter(one for words in self.by_query for one in set(words))
         return tuple(
             TermDifference(word, first, second, fields, n)

@@ -55,7 +55,7 @@ _EXPECTED = "a pack that weir submit pack has written"
 
 @dataclass(frozen=True, repr=False)
 class Pack:
-    """Summary of a pack: results in one file, which others can verify."""
+    """A summary of a pack: its file, hash, size and results."""
 
     path: str
     digest: str
@@ -75,7 +75,6 @@ class Pack:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return the columns dataset and system, a row for each result."""
         return frames.columns_of({"dataset": dataset, "system": system} for dataset, system in self.cells)
 
     def notes(self) -> tuple[Note, ...]:
@@ -93,7 +92,7 @@ UNPROVED = (
 
 @dataclass(frozen=True, repr=False)
 class Verification:
-    """The outcome of verifying a pack; true if all was checked and matches."""
+    """The outcome of verifying a pack; true if everything was checked and matches."""
 
     path: str
     digest: str
@@ -127,7 +126,6 @@ class Verification:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each result, with its checks and differences."""
         return ResultSet(VERDICTS, self.verdicts).columns()
 
     def notes(self) -> tuple[Note, ...]:
@@ -260,7 +258,10 @@ def verify_pack(
 
 
 def unpacked(path: Path, temporary: Path) -> Path:
-    """Unpack a pack and return its folder; raises FormatError for a file that is no pack or is unsafe."""
+    """Unpack a pack below `temporary`, and return the folder with its manifest.
+
+    Raises FormatError for a file that is no pack or is unsafe.
+    """
     if not path.is_file():
         raise FormatError(path, "no plain file" if path.exists() else "no such file", _EXPECTED)
     extract(path, temporary / "pack")

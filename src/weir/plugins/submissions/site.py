@@ -64,7 +64,7 @@ ZERO_SHOT = "training: zero-shot"
 
 @dataclass(frozen=True)
 class Place:
-    """A system's rank range and mean on one board of the leaderboard."""
+    """A system's range of ranks and its mean on a board of the leaderboard."""
 
     system: str
     best: int
@@ -83,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The systems on the datasets of a filter such as task: Fact Checking, best first."""
+    """The systems on the datasets that pass a filter such as "task: Fact Checking", best first."""
 
     filter: str
     datasets: tuple[str, ...]
@@ -114,7 +114,6 @@ class Site:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return {column: values}, a row for each verified dataset, system and measure."""
         return ResultSet(ROWS, self.rows).columns()
 
     def notes(self) -> tuple[Note, ...]:
@@ -192,7 +191,8 @@ def _cells_with_measure(
     fetch: bool,
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[list[_Found], list[tuple[str, str]], list[str]]:
-    """Return (results, refused packs with reasons, a sentence on each result that is not shown)."""
+    """Return (verified results with the measure, (pack, reason) of refused packs, sentences on results not
+    shown)."""
     unshown = list[str]()
     found, judgments = list[_Found](), dict[tuple[object, ...], tuple[str, str]]()
     refused = list[tuple[str, str]]()

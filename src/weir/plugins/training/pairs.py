@@ -38,7 +38,7 @@ CONCURRENCY = 8
 
 @dataclass(frozen=True, eq=False)
 class TrainingPairs:
-    """Queries, each with a positive text and negative documents."""
+    """Training examples: queries, each with a relevant text and negative documents."""
 
     queries: tuple[str, ...]
     positives: tuple[str, ...]
@@ -73,7 +73,7 @@ class TrainingPairs:
 
 
 def pairs_of(rows: Sequence[tuple[str, str, int]]) -> TrainingPairs:
-    """Return pairs without negatives from rows of (query, relevant text, its document)."""
+    """Return pairs without negatives from rows of (query, relevant text, position of its document)."""
     document = np.array([row[2] for row in rows], np.int32)
     none = np.zeros((len(rows), 0), np.int32)
     return TrainingPairs(tuple(r[0] for r in rows), tuple(r[1] for r in rows), document, none)
@@ -125,7 +125,11 @@ class Crops:
         }  # fmt: skip
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
-        """Return pairs of spans of each document; a document's draws depend on its identifier and the seed alone."""
+        """Return pairs of random spans of each document, without negatives; documents that are too short give
+        none.
+
+        Draws depend on the document's identifier and the seed only.
+        """
         corpus = dataset.corpus
         rows = []
         for number, text in enumerate(_texts(corpus)):
@@ -212,7 +216,6 @@ class WrittenQuestions:
             raise BadValue("n and documents are whole numbers from 1")
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that decide the questions; raises DownloadError for a missing model."""
         shared: dict[str, object] = {"pairs": "questions", "n": self.n, "documents": self.documents}
         if self.file is not None:
             return shared | {"contents": contents(Path(self.file).expanduser())}
@@ -230,9 +233,10 @@ class WrittenQuestions:
         return QuestionWriter(self.model or "doc2query", n=self.n)
 
     def pairs(self, dataset: Dataset, seed: int, progress: Watch) -> TrainingPairs:
-        """Return (question, document) pairs, one for each different question of a document; none without one.
+        """Return (question, document) pairs, one for each different question of a document, without
+        negatives.
 
-        seed: of the sample of documents, if `documents` asks for one.
+        seed: decides which documents get questions, if `documents` limits them.
         """
         corpus = dataset.corpus
         chosen = np.arange(len(corpus))
@@ -316,9 +320,10 @@ def _text(corpus: Corpus, number: int) -> str:
 
 
 def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...], int]:
-    """Return (positions of the pairs whose query is evaluated in the collection, number of these queries).
+    """Return (positions of the pairs whose query is evaluated in the collection, number of these evaluated
+    queries).
 
-    Queries are equal after normalising, or share 13 words in a row.
+    Two queries match if they are equal after normalising, or share 13 words in a row.
     """
     if not len(pairs):
         return (), 0
@@ -332,7 +337,7 @@ def known_pairs(pairs: TrainingPairs, dataset: Dataset) -> tuple[tuple[int, ...]
 
 
 def answers_of(pairs: TrainingPairs) -> dict[str, set[int]]:
-    """Return {query: positions of its positive documents}."""
+    """Return {query: positions of its relevant documents}."""
     answers: dict[str, set[int]] = {}
     for query, document in zip(pairs.queries, pairs.document.tolist(), strict=True):
         answers.setdefault(query, set()).add(document)
@@ -348,11 +353,11 @@ def with_negatives(
     seed: int,
     progress: Watch,
 ) -> TrainingPairs:
-    """Return the pairs, each with `count` random documents from BM25's first `depth` for its query.
+    """Return the pairs, each with `count` documents drawn from BM25's first `depth` for its query.
 
-    answers: documents that are never negatives of a query.
+    answers: documents of a query that are never its negatives.
 
-    Other random documents are added if BM25 finds too few. Raises BadValue for a collection with too few
+    If BM25 finds too few, random documents are added. Raises BadValue for a collection with too few
     documents.
     """
     if not count or not len(pairs):
@@ -389,7 +394,8 @@ def with_negatives(
 
 
 def with_margins(pairs: TrainingPairs, corpus: Corpus, model: str, progress: Watch) -> TrainingPairs:
-    """Return the pairs with margins: a cross-encoder's score of the positive minus that of each negative."""
+    """Return the pairs with margins: a cross-encoder's score of the relevant text minus that of each
+    negative."""
     loaded = CrossEncoder(model).load(settings().device)
     width = pairs.negatives.shape[1]
     total = len(pairs) * (width + 1)

@@ -114,7 +114,7 @@ class AdaptRules:
 
 @dataclass(frozen=True, repr=False)
 class Adaptation:
-    """The outcome of training an encoder: its checkpoint and the pairs it learnt from."""
+    """The outcome of training an encoder: checkpoint, pairs, steps and losses."""
 
     folder: str
     """Its checkpoint."""
@@ -150,7 +150,6 @@ class Adaptation:
     to_frame = frames.to_frame
 
     def columns(self) -> dict[str, list[object]]:
-        """Return the columns step and loss, a row for each point of the loss curve."""
         return frames.columns_of({"step": step, "loss": loss} for step, loss in self.losses)
 
     def notes(self) -> tuple[Note, ...]:

@@ -32,19 +32,20 @@ from weir.systems.protocol import Progress
 
 
 STEP = 0.1
-"""Step between tried weights, which sum to 1."""
+"""Step between tried weights."""
 
 MOST_SETTINGS = 2_000
-"""Settings tried at once."""
+"""Largest number of settings that a fit tries."""
 
 
 def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fusion, ...]:
-    """Return the fusions to try, default settings first; settings that `method` names stay fixed.
+    """Return the fusions that a fit tries, defaults first: all combinations of settings that `method` leaves
+    open.
 
-    step: distance between the weights to try, which sum to 1.
+    runs: number of fused runs.
+    step: distance between tried weights, which sum to 1.
 
-    Raises BadValue if nothing is left to choose, for more than 2,000 settings, and for a step that does not
-    divide 1.
+    Raises BadValue for nothing to choose, more than 2,000 combinations, and a step that does not divide 1.
     """
     how = method if isinstance(method, Fusion) else parse_fusion(method)
     fixed: Mapping[str, object] = dict(how.settings) if isinstance(method, Fusion) else call_of(method)[1]
@@ -109,15 +110,15 @@ class Trials:
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold of queries, with the settings chosen on all other queries and their values."""
+    """A fold of queries, the settings chosen on all other folds, and the means with these settings."""
 
     number: int
     queries: int
     chosen: Fusion
     fitted: float
-    """Mean on the queries of the other folds."""
+    """Mean over the queries of the other folds."""
     held_out: float
-    """Mean on the fold."""
+    """Mean over the queries of this fold."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,13 +131,13 @@ class Fit:
     chosen: Fusion
     """The best settings on all judged queries."""
     fitted: float
-    """Their mean on these queries, which says little about others."""
+    """Mean of the chosen settings over the judged queries on which they were chosen; biased."""
     folds: tuple[Fold, ...]
     queries: Ids
     fold: Int64
-    """int64[queries]: the fold, from 0, that holds each query out."""
+    """int64[queries]: the fold of each query, from 0."""
     held_out: Float64
-    """float64[queries]: each query's value under settings chosen without its fold, which is unbiased."""
+    """float64[queries]: each query's value with the settings chosen without its fold; unbiased."""
     remarks: tuple[Note, ...] = ()
     """Notes on the judgments."""
 
@@ -178,8 +179,8 @@ def fit(
 
     method: a method, with settings to fix, or the fusions to choose from.
 
-    Raises BadValue if nothing is left to choose, for fewer judged queries than folds, and for judged queries
-    without results.
+    Raises BadValue for nothing to choose, fewer judged queries than folds, and if no judged query has results
+    in two runs.
     """
     tried = candidates(method, len(runs)) if isinstance(method, (str, Fusion)) else tuple(method)
     return cross_validated(trials(tried, Pool.of(runs), qrels, measure), folds, seed)
@@ -188,9 +189,11 @@ def fit(
 def trials(
     tried: Sequence[Fusion], pool: Pool, qrels: Qrels, measure: Measure | str, watch: Progress | None = None
 ) -> Trials:
-    """Return the values of a measure for every fusion and judged query; a missing ranking counts as empty.
+    """Return a measure's values for every fusion and judged query; a missing ranking counts as empty.
 
-    Raises BadValue if no judged query is answered by two runs, and for a measure without a direction.
+    watch: called with (fusions times queries) measured so far and in all.
+
+    Raises BadValue if no judged query has results in two runs, and for a measure without a direction.
     """
     measures = measures_of(measure)
     if len(measures) != 1 or not tried:
@@ -219,8 +222,8 @@ def trials(
 
 
 def cross_validated(trials: Trials, folds: int = FOLDS, seed: int = SEED) -> Fit:
-    """Return the best fusion for each fold, chosen on the other folds, and on all; ties go to the first
-    tried. Raises as `fold_of`."""
+    """Return the best settings for each fold, chosen on the other folds, and on all queries; ties go to the
+    first tried. Raises as `fold_of`."""
     fold = fold_of(trials.queries, folds, seed)
     measure, tried, values = trials.measure, trials.tried, trials.values
     held_out, results = np.empty(len(trials.queries)), list[Fold]()
@@ -239,7 +242,7 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
     """Return each query's fold, int64[queries] from 0, by a hash of seed and identifier; sizes differ by at
     most 1.
 
-    Raises BadValue for fewer than two folds and fewer queries than folds.
+    Raises BadValue for fewer than two folds or more folds than queries.
     """
     if not 2 <= folds <= len(queries):
         raise BadValue(
@@ -255,10 +258,10 @@ def fold_of(queries: Ids, folds: int = FOLDS, seed: int = SEED) -> Int64:
 
 
 def fused_by(fitted: Fit, pool: Pool, k: int | None = None) -> Run:
-    """Return the fused run: judged queries with the settings chosen without their fold, others with those
+    """Return the fused run: judged queries with settings chosen without their fold, others with settings
     chosen on all.
 
-    k: documents kept for each query; None for all.
+    k: cutoff; None for none.
     """
     codes = fitted.queries.codes(pool.queries.strings)
     fold = np.where(codes >= 0, fitted.fold[codes], len(fitted.folds))
@@ -291,10 +294,10 @@ def _best(values: Float64, measure: Measure) -> tuple[int, float]:
 
 
 def held_out_tables(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> tuple[Table, ...]:
-    """Return tables that compare the cross-validated fusion with the best single run, and a note on that
-    choice.
+    """Return tables that compare the cross-validated fusion with the best single run, and a note that it was
+    picked on the same queries.
 
-    single: scores of each run by name; the first measure tells which is best.
+    single: scores of each run by name; the first measure decides.
     """
     way = direction(held_out.measures[0])
     best = max(single, key=lambda name: way * float(single[name].mean_values()[0]))

@@ -36,24 +36,25 @@ class CandidateBlock:
     """Documents that the fused runs return for some consecutive queries."""
 
     first: int
+    """Number of the first query in the pool."""
     query: Int64
-    """int64[n] ascending, from 0 within the block."""
+    """int64[n] ascending, 0 for the first query."""
     doc: Int32
     """int32[n], ascending within a query."""
     rank: Int32
-    """int32[R, n]."""
+    """int32[R, n] from 1; 0 if the run lacks the document."""
     lists: tuple[ScoreLists, ...]
     """Scores of each run."""
     place: tuple[Int64, ...]
-    """For each run, the candidate of each score."""
+    """For each run, the number of each score's candidate."""
 
     def __len__(self) -> int:
         return len(self.lists[0].ptr) - 1
 
     def candidates(self, norm: str | None) -> Candidates:
-        """Return the block as the input of a fusion method.
+        """Return these candidates as the input of a fusion method.
 
-        norm: the normalisation of scores, a name in NORMS; None for methods that use ranks.
+        norm: a normalisation in NORMS; None for methods that use ranks.
         """
         sizes = np.stack([lists.list_lengths for lists in self.lists])
         score = np.zeros((len(self.lists), 0 if norm is None else len(self.query)))
@@ -67,19 +68,19 @@ class CandidateBlock:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Runs to be fused, with the same numbers for queries and documents in all of them."""
+    """Runs to be fused, with common numbers of queries and documents."""
 
     queries: Ids
-    """Queries of all runs, by identifier; in their own order if all runs share a table."""
+    """Queries of all runs, sorted by identifier; in their own order if all runs share a table."""
     docs: Ids
     """Documents of all runs."""
     runs: tuple[Run, ...]
     start: Int64
     """int64[R, Q]: offset of each query's ranking in each run."""
     length: Int64
-    """int64[R, Q]."""
+    """int64[R, Q]: number of results."""
     number: tuple[Int32 | None, ...]
-    """For each run, its documents' numbers in docs; None if equal."""
+    """For each run, the numbers of its documents in `docs`; None if equal."""
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Pool:
@@ -144,7 +145,7 @@ class Pool:
 
 
 def check_shared_queries(pool: Pool) -> None:
-    """Raise BadValue unless two runs have results for a same query."""
+    """Raise BadValue unless some query has results in two runs."""
     if (pool.answered() >= 2).any():
         return
     for run in pool.runs:
@@ -154,10 +155,8 @@ def check_shared_queries(pool: Pool) -> None:
 
 
 def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
-    """Return a sentence for each run that shares no document with any other; [] without any.
-
-    names: of the runs.
-    """
+    """Return a sentence for each run, called by its name in `names`, that shares no document with any
+    other."""
     returned = [
         np.unique(run.doc if n is None else n[run.doc]) for run, n in zip(pool.runs, pool.number, strict=True)
     ]
@@ -175,14 +174,14 @@ def apart_notes(pool: Pool, names: Sequence[str]) -> list[str]:
 
 
 Rankings = tuple[Int64, Int32, Float64]
-"""Rankings of queries: ptr int64[queries + 1], document int32[n], score float64[n]."""
+"""(ptr int64[queries + 1], document int32[n], score float64[n]) of queries."""
 
 
 def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None) -> Run:
     """Return rankings fused into one, for every query in any of them.
 
     method: a name of `weir.systems.fusion`, such as "rrf" or "wsum(weights=[0.3, 0.7])".
-    k: documents kept for each query; None for all.
+    k: cutoff of each fused ranking; None for none.
 
     A repeated run counts twice. Raises BadValue for fewer than two runs, no shared query, or bad settings;
     UnknownName for an unknown method. Warns (RankingWarning) of a run that shares no document with the
@@ -201,7 +200,7 @@ def fuse(runs: Sequence[Run], method: Fusion | str = "rrf", k: int | None = None
 def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None) -> Run:
     """Return a pool's runs fused into one; queries without results have an empty ranking.
 
-    k: documents kept for each query; None for all.
+    k: cutoff; None for none.
     name: of the run, by default the fusion.
 
     Raises BadValue for bad settings and fused scores that are not finite.
@@ -217,7 +216,8 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
-    """Return a sentence if `k` cuts rankings and the method has an unset constant k; "" otherwise."""
+    """Return a sentence if the cutoff `k` cuts rankings while the method's constant k is not set; ""
+    otherwise."""
     unset = "k" in METHODS.get(how.name).defaults().keys() - dict(how.settings)
     longest = max(int(np.diff(run.ptr).max(initial=0)) for run in runs)
     if k is None or k >= longest or not unset:
@@ -226,7 +226,7 @@ def depth_note(runs: Sequence[Run], how: Fusion, k: int | None) -> str:
 
 
 def refuse_depth(k: int | None) -> None:
-    """Raise BadValue unless k is from 1 to 2**31 - 1, or None for all documents."""
+    """Raise BadValue unless k is None or from 1 to 2**31 - 1."""
     if k is not None and not 1 <= k < 1 << 31:
         raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
 

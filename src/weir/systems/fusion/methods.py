@@ -31,10 +31,10 @@ Codes = list[Int32 | None]
 
 
 def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables in order of first occurrence, numbers of each table's identifiers
-    among them).
+    """Return (identifiers of all tables in order of first occurrence, int32 numbers in it of each table's
+    identifiers).
 
-    The numbers, int32 each, are all None if all tables are one object.
+    The numbers are None if all tables are one object.
     """
     if all(table is tables[0] for table in tables):
         return tables[0], [None] * len(tables)
@@ -50,9 +50,9 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 
 def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
-    """Return (identifiers of all tables, sorted; numbers of each table's identifiers among them, int32 each).
+    """Return (sorted identifiers of all tables, int32 numbers in it of each table's identifiers).
 
-    If all tables are one object it is returned unsorted, with None for numbers.
+    A single object as all tables is returned unsorted, with None for numbers.
     """
     ids, codes = united(tables)
     if codes[0] is None:
@@ -67,25 +67,26 @@ def united_sorted(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The n pairs of query and document that R runs return for Q queries, with ranks and scores."""
+    """The n pairs of query and document that R runs return for Q queries."""
 
     query: Int64
     """int64[n], ascending."""
     rank: Int32
-    """int32[R, n] from 1, 0 if the run does not return the document."""
+    """int32[R, n] from 1; 0 if the run lacks the document."""
     score: Float64
-    """float64[R, n], normalised, 0 if not returned; float64[R, 0] for methods that use ranks."""
+    """float64[R, n] after normalisation, 0 if the run lacks the document; float64[R, 0] for methods that use
+    ranks."""
     sizes: Int64
-    """int64[R, Q], number of documents that each run returns for each query."""
+    """int64[R, Q]: number of documents that each run returns for each query."""
 
     @property
     def runs(self) -> int:
-        """Number of fused runs."""
+        """Number of runs, R."""
         return len(self.rank)
 
     @property
     def returned(self) -> NDArray[np.bool_]:
-        """True for each document that each run returns, bool[R, n]."""
+        """bool[R, n]: True if the run returns the document."""
         return self.rank > 0
 
     def count(self) -> Int64:
@@ -94,9 +95,9 @@ class Candidates:
         return times
 
     def by_rank(self, worth: Callable[[Float64], Float64]) -> Float64:
-        """Return `worth` of each rank, float64[R, n]; 0 for documents that a run does not return.
+        """Return `worth` of each rank, float64[R, n]; 0 if the run lacks the document.
 
-        worth: maps ranks 1.0, 2.0, ... to values.
+        worth: function of float64 ranks from 1.
         """
         table = np.zeros(int(self.rank.max(initial=0)) + 1)
         table[1:] = worth(np.arange(1.0, len(table)))
@@ -112,7 +113,7 @@ def _sum_over_runs(values: Float64) -> Float64:
 
 
 def ascending(values: Float64) -> list[Float64]:
-    """Return the rows of a matrix after sorting each column ascending, float64[n] each."""
+    """Return the rows of a matrix after sorting each column in ascending order, float64[n] each."""
     rows = list(values)
     for end in range(len(rows) - 1, 0, -1):  # whole rows at a time: far faster than sorting short columns
         for i in range(end):
@@ -139,7 +140,7 @@ class ScoreLists:
         return np.diff(self.ptr)
 
     def spread(self, values: Float64) -> Float64:
-        """Return a list's value for each of its scores, float64[n], from a value for each list."""
+        """Return each list's value, float64[Q], repeated for each of its scores, float64[n]."""
         return np.repeat(values, self.list_lengths)
 
     def sums(self, values: Float64) -> Float64:
@@ -148,7 +149,7 @@ class ScoreLists:
         return np.bincount(rows, values, len(self.ptr) - 1).astype(np.float64, copy=False)
 
     def extremes(self) -> tuple[Float64, Float64]:
-        """Return each list's smallest and largest score, float64[Q] each, 0 for an empty list."""
+        """Return (smallest, largest) score of each list, float64[Q] each; 0 for an empty list."""
         extremes, filled = np.zeros((2, len(self.ptr) - 1)), np.flatnonzero(self.list_lengths)
         if len(filled):
             for row, function in zip(extremes, (np.minimum, np.maximum), strict=True):
@@ -221,7 +222,7 @@ def _ratio(top: Float64, bottom: Float64, otherwise: Float64 | float) -> Float64
 
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
-"""Value of a setting; a tuple has one number for each run."""
+"""Value of a setting; a tuple has a number for each run."""
 
 NORM = "minmax"
 """Default normalisation of methods that use scores."""
@@ -233,12 +234,12 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 @dataclass(frozen=True, eq=False)
 class FusionMethod:
-    """A registered fusion method, with range and grid of each setting."""
+    """A registered fusion method, with ranges and tried values of its settings."""
 
     name: str
     function: Callable[..., Float64]
     scored: bool
-    """True if it uses normalised scores instead of ranks."""
+    """True if it uses normalised scores, False for ranks."""
     within: Mapping[str, tuple[float, float]]
     """Smallest and largest value of a setting."""
     grid: Mapping[str, tuple[Setting, ...]]
@@ -266,13 +267,14 @@ def fusion(
     within: Mapping[str, tuple[float, float]] | None = None,
     grid: Mapping[str, tuple[Setting, ...]] | None = None,
 ) -> Callable[[Callable[..., Float64]], Fusion]:
-    """Return a decorator that registers a function of `Candidates` as a fusion method.
+    """Return a decorator that registers a function of `Candidates` as a fusion method, and returns its
+    Fusion.
 
-    scored: it takes normalised scores, and so has the setting `norm`.
+    scored: the function uses normalised scores, which adds the setting `norm`.
     within: {setting: (smallest value, largest value)}.
     grid: {setting: values that `fit` tries}.
 
-    Keyword parameters are its settings, typed by their defaults; a default of () takes a number for each run.
+    Keyword parameters are settings, typed by their defaults; a default of () takes a number for each run.
     """
 
     def add_method(function: Callable[..., Float64]) -> Fusion:
@@ -284,19 +286,19 @@ def fusion(
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion method with its settings, such as rrf(k=10); called with `Candidates`, it gives their
-    scores."""
+    """A fusion method with settings, such as rrf(k=10); calling it with `Candidates` returns their scores,
+    float64[n]."""
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
-    """Those that differ from the defaults, so equal fusions compare and print equal."""
+    """Only settings that differ from the defaults, so that equal fusions print alike."""
 
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={printed(value)}" for key, value in self.settings)
         return f"{self.name}({inside})" if inside else self.name
 
     def with_settings(self, settings: Mapping[str, object]) -> Fusion:
-        """Return the fusion with these settings changed; raises UnknownName for an unknown one, BadValue
+        """Return the fusion with these settings changed; raises UnknownName for an unknown setting, BadValue
         for a bad value."""
         method = METHODS.get(self.name)
         defaults = method.defaults()
@@ -316,7 +318,7 @@ class Fusion:
 
     @property
     def norm(self) -> str:
-        """The normalisation of scores; "none" for methods that use ranks."""
+        """Normalisation of scores; "none" for methods that use ranks."""
         return str(dict(self.settings).get("norm", NORM)) if self.scored else "none"
 
     def all_settings(self) -> dict[str, Setting]:
@@ -324,8 +326,7 @@ class Fusion:
         return METHODS.get(self.name).defaults() | dict(self.settings)
 
     def refuse_other_than(self, runs: int) -> None:
-        """Raise BadValue if a setting with a value for each run, such as weights, has another number of
-        values than `runs`."""
+        """Raise BadValue if a setting with a value for each run, such as weights, has not `runs` values."""
         for key, value in self.settings:
             if isinstance(value, tuple) and len(value) != runs:
                 raise BadValue(f"{self}: {key} has {len(value)} for {runs} rankings; give one for each")
@@ -337,8 +338,8 @@ class Fusion:
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or
-    setting, BadValue for malformed text."""
+    """Return the fusion in a text such as `rrf(k=10)`; raises UnknownName for an unknown method or setting,
+    BadValue for malformed text."""
     name, settings = call_of(text)
     METHODS.get(name)
     return Fusion(name).with_settings(settings)

@@ -42,7 +42,8 @@ _CHARACTERS_BY_WIDTH = {
 
 
 def spaces(data: Bytes) -> NDArray[np.bool_]:
-    """Return True for each byte of UTF-8 text that belongs to white space, as str.split sees it, bool[n]."""
+    """Return bool[n], True for each byte of UTF-8 text that belongs to white space as str.split defines
+    it."""
     white = _ONE_BYTE[data]
     leads = np.flatnonzero(_FIRST_BYTES[data])
     for width, characters in _CHARACTERS_BY_WIDTH.items():
@@ -84,7 +85,7 @@ def stem_all(stemmer: str, words: list[str]) -> list[str]:
 
     stemmer: LUCENE_PORTER, or a language of PyStemmer such as "english".
 
-    Raises BadValue for an unknown language, MissingExtra without PyStemmer.
+    Raises BadValue for another language, MissingExtra without PyStemmer.
     """
     if stemmer == LUCENE_PORTER:
         return _lucene_porter(words)
@@ -175,7 +176,7 @@ NEWLINE = 0x0A
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
-    """A word tokenizer: an automaton over classes of characters; the longest match is the next word."""
+    """A tokenizer as an automaton over classes of characters; the longest match is the next word."""
 
     classes: Bytes
     """uint8[0x110000]: class of each code point; class 0 is in no word."""
@@ -187,11 +188,11 @@ class WordTokenizer:
     """Longest word in UTF-16 units; longer ones are split, as in Lucene."""
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text in order, without compiled code."""
+        """Return the words of a text in order; plain Python."""
         return [text[a:b] for a, b in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (start, stop) of each word in code points."""
+        """Yield (start, stop) of each word in code points, in order."""
         kinds = self.classes[[ord(c) for c in text]].tolist()
         table, accept = self.table.tolist(), self.accept.tolist()
         start = 0
@@ -298,10 +299,8 @@ def _pairs(units: list[str]) -> list[str]:
 
 
 def cjk_bigrams(text: str) -> list[str]:
-    """Return a text's words by Lucene's StandardTokenizer, runs of Han, kana and Hangul as overlapping pairs.
-
-    Widths of characters are normalised as by CJKWidthFilter.
-    """
+    """Return a text's words by Lucene's StandardTokenizer, runs of Han, kana and Hangul as overlapping pairs,
+    widths normalised as by CJKWidthFilter."""
     terms: list[str] = []
     for part in _CJK_BREAK.split(text):
         terms += _pairs([*_usual_width(part)]) if _CJK.fullmatch(part) else _cjk_words(part)
@@ -331,8 +330,8 @@ def _usual_width(text: str) -> str:
 
 
 def thai_bigrams(text: str) -> list[str]:
-    """Return a text's words by UAX #29, those in Thai, Lao, Khmer and Burmese as overlapping pairs of
-    signed letters."""
+    """Return a text's words by UAX #29; Thai, Lao, Khmer and Burmese words become overlapping pairs of
+    letters with their signs."""
     terms: list[str] = []
     for word in tokenizer("uax29").words(text):
         terms += _pairs(_CLUSTER.findall(word)) if _THAI.fullmatch(word) else [word]
@@ -357,7 +356,7 @@ class Analyzer:
 
     name: str
     reproduces: str
-    """The tool and class that makes the same terms."""
+    """Tool and class that makes the same terms."""
     tokenizer: str
     """One of TOKENIZERS."""
     lower_text: bool = False
@@ -375,7 +374,7 @@ class Analyzer:
     cut_version: str = ""
     """Identifies `cut` in keys."""
     dropped: frozenset[str] = frozenset()
-    """Words dropped besides those of the list."""
+    """Words dropped besides the list's."""
 
     @property
     def language(self) -> str:
@@ -390,12 +389,12 @@ class Analyzer:
         return self.cut_version.startswith(OWN_VERSION_PREFIX)
 
     def tokens(self, text: str) -> list[str]:
-        """Return the terms of a text in order, dropped words left out; equal to the compiled code's."""
+        """Return the terms of a text in order, without dropped words; equal to the terms of compiled code."""
         return [term for term in self.normalise(self.words(text)) if term]
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a text before stemming; raises BadValue unless `cut` returns non-empty texts
-        without line ends."""
+        """Return a text's words before `normalise`; raises BadValue for words of `cut` that are empty or have
+        a line end."""
         if self.cut is None:
             return tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
         words = self.cut(text)
@@ -410,7 +409,7 @@ class Analyzer:
         return self.normalise_lines("\n".join(words)) if words else []
 
     def normalise_lines(self, words: str) -> list[str]:
-        """Return the term of the word on each line; "" for a dropped word."""
+        """Return the term of each line's word; "" for a dropped word."""
         if self.possessive and any(a in words for a in APOSTROPHES):
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
@@ -424,7 +423,7 @@ class Analyzer:
         return terms if self.stemmer is None else stem_all(self.stemmer, terms)
 
     def describe(self) -> dict[str, object]:
-        """Return everything that can change a term: steps, hashes of word lists and tables, versions."""
+        """Return all that can change a term: steps, hashes of word lists and tables, versions."""
         described: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             described["lowercase"] = "str.lower of the whole text"
@@ -530,9 +529,9 @@ STOPWORDS_BYTES = 1 << 20
 
 
 def read_stopwords(path: str) -> frozenset[str]:
-    """Return the lowercased words of a file; | and # begin comments.
+    """Return the words in a file, lowercased; | and # begin comments.
 
-    Raises BadValue for a file that is missing, too large, empty or not UTF-8.
+    Raises BadValue for a file that is missing, above 1 MiB, empty or not UTF-8.
     """
     raw = read_bytes(Path(path).expanduser(), STOPWORDS_BYTES + 1)
     if len(raw) > STOPWORDS_BYTES:

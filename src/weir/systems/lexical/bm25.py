@@ -86,7 +86,7 @@ class BM25Preset:
     lengths: Lengths = "byte"
     """"byte" stores document lengths in one byte, as Lucene does; "exact" keeps them."""
     fields: tuple[str, ...] = ("title text",)
-    """Views that are indexed, each with its own statistics."""
+    """Indexed views, each with its own statistics."""
     tie_breaker: float | None = None
     """None adds the scores of the fields; a number takes the best field plus this share of the others
     (best_fields of Elasticsearch).
@@ -96,7 +96,7 @@ class BM25Preset:
 
     @property
     def analysis(self) -> Analyzer:
-        """The analyzer; raises BadValue for unreadable stop words."""
+        """The analyzer, with the file of stop words; raises BadValue for an unreadable file."""
         words = analyzers.get(self.analyzer)
         return words if self.stopwords is None else replace(words, dropped=read_stopwords(self.stopwords))
 
@@ -128,13 +128,14 @@ PRESETS: dict[str, BM25Preset] = {
 
 
 Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | None]
-"""Terms of a field, its postings with impacts, and the terms of each document if they are stored."""
+"""(terms of a field, its postings with impacts, the terms of each document if they are stored)."""
 
 
 def analysed(
     table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
 ) -> Iterator[tuple[Int64, Int32]]:
-    """Yield the terms of a view in batches of documents, with repetition: (ptr int64[n + 1], term int32)."""
+    """Yield the terms of a view by batches of documents, with repetitions: (ptr int64[n + 1], term int32);
+    adds new terms to the table."""
     for start, texts in corpus.batches(view, BATCH_BYTES):
         yield table.add(texts)
         if progress is not None:
@@ -157,7 +158,7 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
 def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, Int32, Float32]:
     """Return each query's known terms with counts: ptr int64[queries + 1], term int32, count float32.
 
-    Terms of later tables have numbers after all terms of earlier ones.
+    The terms of each table are numbered after the terms of the tables before it.
     """
     if len(texts) == 1:
         text = texts[0]
@@ -203,6 +204,7 @@ def weighed(
 
     batches: (ptr int64[n + 1], term int32) with repeated terms.
     order: int32[documents], corpus number of each internal number.
+    keep_terms: also return each document's terms.
     weight: factor of the idf, like a boost in Lucene.
     """
     collected, lengths = postings.ForwardBuilder(), []
@@ -265,13 +267,13 @@ def _weighed_on_disk(
 FieldNumbers: TypeAlias = tuple[tuple[str, float], ...]
 """Pairs of a field and its number, sorted by field."""
 FieldSettings: TypeAlias = Mapping[str, float] | Sequence[str] | FieldNumbers
-"""Fields as a user gives them: {"title": 3, "text": 1}, or ["title", "text"] for equal weights."""
+"""Fields as a user writes them: {"title": 3, "text": 1}, or ["title", "text"] for equal weights."""
 
 LARGEST_WEIGHT = 1e6
 
 
 def field_weights(system: str, fields: object) -> FieldNumbers:
-    """Return (field, weight) pairs sorted by name; raises BadValue for no or repeated fields, or weights
+    """Return (field, weight) pairs sorted by field; raises BadValue for no or repeated fields, and weights
     not above 0."""
     if isinstance(fields, str) or not isinstance(fields, (Mapping, Sequence)) or not fields:
         expected = '["title", "text"] or {"title": 3, "text": 1}'
@@ -380,7 +382,7 @@ class BM25:
 
     @cached_property
     def recipe(self) -> BM25Preset:
-        """The preset with overrides applied."""
+        """The preset with the settings that override it."""
         preset = PRESETS[self.preset]
         overrides = {n: getattr(self, n) for n in OVERRIDES}
         fields = preset.fields if self.fields is None else _names_of(self.weights)
@@ -424,7 +426,7 @@ class BM25:
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """Return the searcher of a corpus, stored in the context's folder if it has one.
 
-        keep_terms: also keep the terms of each document, for query expansion.
+        keep_terms: also store each document's terms, for query expansion.
         """
         recipe = self.recipe
         fields, order, parts = _existing_fields(self.weights, corpus), tie_order(corpus), list[ImpactIndex]()
@@ -458,7 +460,7 @@ class BM25:
 
 @dataclass(frozen=True, eq=False)
 class BM25Searcher:
-    """A BM25 or BM25F index that is ready to search."""
+    """Searches by BM25 or BM25F."""
 
     system: BM25 | BM25F
     corpus: Corpus
@@ -468,7 +470,7 @@ class BM25Searcher:
 
     @cached_property
     def name(self) -> str:
-        """The system's printed name, which runs carry."""
+        """The system's text, the name of its runs."""
         return str(self.system)
 
     @cached_property
@@ -527,7 +529,7 @@ def _check_recipe(system: str, recipe: BM25Preset) -> None:
 
 NAME = "bm25f"
 DEFAULT = BM25Preset("")
-"""The analyzer, k1, b and lengths of bm25, to which bm25f over one field of weight 1 is equal."""
+"""Analyzer, k1, b and lengths of bm25, to which bm25f over one field of weight 1 is equal."""
 
 
 @SYSTEMS.register(NAME)

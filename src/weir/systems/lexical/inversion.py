@@ -41,11 +41,11 @@ BATCH_BYTES = 1 << 21
 PAIR_BYTES = 16
 """Memory per (term, document) pair while inverting or merging."""
 BYTES_OF_TEXT_PER_PAIR = 5
-"""Less than the mean length of a word with its space, so that blocks stay within the plan."""
+"""Below the mean length of a word with its space, so that blocks stay within the memory planned."""
 INDEX_BYTES_PER_BYTE_OF_TEXT = 3
 """Memory for terms, postings and bounds when indexing in memory, about 17 bytes per word."""
 BUDGET_SHARE = 3
-"""A block takes one third of the memory; document and term data take the rest."""
+"""A block takes one third of the memory; data of documents and terms take the rest."""
 COMMIT_SECONDS = 30.0
 """Most seconds of work that a killed process loses, besides a block or group."""
 HEADER_BYTES = 128
@@ -59,9 +59,9 @@ STATE = "state.json"
 
 
 class GrowingFiles:
-    """Append-only files of a folder, truncated to the sizes of the last commit when reopened.
+    """Append-only files of a folder, truncated to their sizes at the last commit when reopened.
 
-    about: identifies the content; files with other content are removed.
+    about: identifies the content; other content is removed.
     """
 
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
@@ -92,22 +92,20 @@ class GrowingFiles:
         return sizes
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Append an array's bytes to the file of this name."""
+        """Append an array's bytes to a file."""
         if name not in self._files:
             self._files[name] = (self.folder / name).open("ab", buffering=1 << 20)
         self._files[name].write(np.ascontiguousarray(values).view(np.uint8).data)
 
     def append_to_array(self, name: str, values: NDArray[Any]) -> None:
-        """Append to a file that `mapped` later completes as a .npy file."""
+        """Append an array's bytes to a file that `mapped` later completes as a .npy file."""
         if name not in self._files and not (self.folder / name).exists():
             self.append(name, np.zeros(HEADER_BYTES, np.uint8))
         self.append(name, values)
 
     def commit(self, facts: dict[str, object], done_with: Iterable[str] = ()) -> None:
-        """Record the sizes of all files, and facts, durably.
-
-        done_with: files to delete.
-        """
+        """Record the sizes of all files durably, with `facts` for a resumed process; then delete the files
+        `done_with`."""
         finished = tuple(done_with)
         for name in finished:
             if name in self._files:
@@ -132,8 +130,8 @@ class GrowingFiles:
         return np.fromfile(path, dtype) if in_memory else np.memmap(path, dtype, "r")
 
     def mapped(self, name: str, dtype: type[T], shape: tuple[int, ...] | None = None) -> NDArray[T]:
-        """Return a file written by `append_to_array` as a memory-mapped array, by default of one
-        dimension. Raises StoreError if its size does not fit `shape`."""
+        """Complete a file of `append_to_array` and return it memory-mapped, by default as one dimension.
+        Raises StoreError if the header exceeds its room."""
         path = self.folder / name
         self.append_to_array(name, np.empty(0, dtype))
         self._files.pop(name).close()
@@ -165,7 +163,7 @@ def text_bytes(corpus: Corpus) -> int:
 
 
 def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
-    """Return an integer type that holds any term count of a document."""
+    """Return an integer type that holds the count of any term in a document's view."""
     if not set(view.split()) <= {"title", "text"}:
         return np.int32
     columns = (corpus.text,) if corpus.title is None else (corpus.text, corpus.title)
@@ -174,12 +172,12 @@ def count_type(corpus: Corpus, view: str) -> type[np.uint16] | type[np.int32]:
 
 
 def fits_into_memory(corpus: Corpus) -> bool:
-    """Return True if an index of the corpus surely fits into the memory budget."""
+    """Return True if an index of the corpus should fit into the memory budget."""
     return _index_bytes(corpus) <= memory_budget().bytes
 
 
 def require_memory_for(corpus: Corpus) -> None:
-    """Raise BadValue if an index of the corpus in memory may need more than the budget."""
+    """Raise BadValue if an index of the corpus in memory is estimated to exceed the budget."""
     require_memory(_index_bytes(corpus), f"an index of {len(corpus):,} documents in memory")
 
 
@@ -188,13 +186,13 @@ def _index_bytes(corpus: Corpus) -> int:
 
 
 def expected_pairs(corpus: Corpus) -> int:
-    """Return an upper bound of the number of (term, document) pairs of a corpus."""
+    """Return an estimate, mostly too high, of the number of (term, document) pairs of a corpus."""
     return text_bytes(corpus) // BYTES_OF_TEXT_PER_PAIR
 
 
 @contextmanager
 def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator[GrowingFiles]:
-    """Yield the growing files in which part number `part` of the index `folder` is prepared, and close them.
+    """Yield, for the block, the growing files of part number `part` of the index `folder`.
 
     about: see `GrowingFiles`.
     """
@@ -212,7 +210,7 @@ def work_files(folder: Path, part: int, about: Mapping[str, object]) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A division of documents into blocks of `width` successive internal numbers, inverted one by one."""
+    """Documents in blocks of `width` successive internal numbers, which are inverted one by one."""
 
     order: Int32
     """int32[documents]: corpus number of each internal number."""
@@ -220,7 +218,7 @@ class Blocks:
 
     @staticmethod
     def planned(files: GrowingFiles, order: Int32, pairs: int) -> Blocks:
-        """Return blocks that fit into memory, or the blocks of an interrupted run in these files.
+        """Return blocks that fit into memory, or the blocks with which an interrupted process began.
 
         pairs: expected number of (term, document) pairs.
         """
@@ -245,14 +243,14 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Spool:
-    """The terms and counts of each document in a field, kept in files before inversion."""
+    """The terms and counts of each document in a field, stored in files before inversion."""
 
     files: GrowingFiles
     name: str
     """Prefix of its files."""
     blocks: Blocks
     vocabulary: str
-    """Prefix of its vocabulary's files, which fields with a common vocabulary share."""
+    """Prefix of its vocabulary's files; fields with a common vocabulary share them."""
     count: type[np.uint16] | type[np.int32]
     """Type of a count, see `count_type`."""
 
@@ -262,7 +260,7 @@ class Spool:
 
     @property
     def terms(self) -> Strings:
-        """All terms so far; a term's number is its position."""
+        """All terms so far, in order of their numbers."""
         ends = self.files.content(f"{self.vocabulary}.term-ends", np.int64)
         return Strings(
             self.files.content(f"{self.vocabulary}.term-bytes", np.uint8),
@@ -276,9 +274,9 @@ class Spool:
     def fill(
         self, corpus: Corpus, view: str, table: TermTable, progress: Progress | None, keep_terms: bool = False
     ) -> None:
-        """Write the terms of the documents that follow the last commit.
+        """Write the terms of all documents after the last commit.
 
-        keep_terms: also write the terms of each document (a forward index).
+        keep_terms: also write a forward index.
         """
         first = int(self.files.facts.get(self.name, 0))
         df = self.frequencies()
@@ -337,8 +335,8 @@ class Spool:
         return [f"{self.name}.{number}.term", f"{self.name}.{number}.count"]
 
     def forward(self) -> tuple[Int64, Int32, NDArray[Any]]:
-        """Return the forward index, memory-mapped: (ptr int64[documents + 1], term int32, count) in corpus
-        order."""
+        """Return the forward index: (ptr int64[documents + 1], term int32, count) in corpus order,
+        memory-mapped."""
         ptr = offsets(self.files.content(f"{self.name}.pairs", np.int32))
         dtype = np.int32 if self.lengths.max(initial=0) > np.iinfo(np.uint16).max else np.uint16
         if "forward" not in self.files.facts:
@@ -365,13 +363,15 @@ Weights: TypeAlias = Callable[[Int32], tuple[Float32, Float32]]
 
 @dataclass(frozen=True, eq=False)
 class BlockSource:
-    """The (term, value) pairs of each block of documents, and the temporary files to remove once inverted."""
+    """The (term, value) pairs of each block of documents, and the temporary files that hold them."""
 
     blocks: Blocks
     frequencies: Int32
-    """int32[terms]: documents with each term, or an upper bound."""
+    """int32[terms]: document frequency of each term, or an upper bound."""
     pairs: Callable[[int], Pairs]
+    """Returns the pairs of a block."""
     files: Callable[[int], list[str]]
+    """Returns the names of a block's files, which are removed once it is inverted."""
     value: type[np.uint16] | type[np.int32] | type[np.float32] = np.float32
     """Type of a pair's value."""
 
@@ -385,11 +385,10 @@ def merged(
     progress: Progress | None,
 ) -> Int64:
     """Invert all blocks, append the postings to doc.npy and impact.npy, and return the terms' offsets,
-    int64[terms + 1].
+    int64[terms + 1] from 0.
 
+    name: prefix of temporary files.
     formula: of BM25, in `kernels.inverted.postings`.
-
-    Offsets also count postings that were in the files before.
     """
     blocks, terms = source.blocks, len(source.frequencies)
     room = max(1, memory_budget().bytes // BUDGET_SHARE // PAIR_BYTES)
@@ -461,7 +460,7 @@ def index_in_files(
 ) -> ImpactIndex:
     """Return the index of the postings that `merged` wrote, memory-mapped.
 
-    learned: add the score bounds that weights from a model need.
+    learned: add the score bounds that a model's weights need.
     """
     doc, impact = files.mapped("doc.npy", np.int32), files.mapped("impact.npy", np.float32)
     own = ptr, doc, impact, len(order)

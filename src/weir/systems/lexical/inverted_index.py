@@ -46,16 +46,13 @@ PIECE_ENTRIES = 1 << 20
 """Entries checked together, to fit into the processor's cache."""
 
 
-def _flaw(
+def _postings_flaw(
     documents: int,
     ptr: Int64,
     doc: Int32,
     impact: Float32,
     bounds: BlockBounds | None,
     columns: ByteBounds | None,
-    order: Int32,
-    vocabularies: tuple[Strings, ...],
-    forward: ForwardIndex | None,
 ) -> str:
     if not valid_offsets(ptr, len(doc)):
         return "ptr"
@@ -82,6 +79,12 @@ def _flaw(
             return "columns-step"
         if columns.values.shape != column_shape(documents, len(frequent)):
             return "columns-values"
+    return ""
+
+
+def _words_flaw(
+    documents: int, ptr: Int64, order: Int32, vocabularies: tuple[Strings, ...], forward: ForwardIndex | None
+) -> str:
     if len(order) != documents or not is_permutation(order):
         return "order"
     for field, terms in enumerate(vocabularies):
@@ -141,14 +144,14 @@ def _weights(values: NDArray[Any]) -> bool:
 FORMAT = 2
 RECORD = "index.json"
 BLOCK_ANSWERS = 1 << 24
-"""Results held at once while searching (queries x k)."""
+"""Results (queries x k) in memory at once."""
 
 BLOCK_SCORES = 1 << 23
-"""Scores of several fields held at once, in (query, document) pairs."""
+"""Scores of (query, document) pairs in memory at once, when fields are combined."""
 
 
 QueryTerms = tuple[Int64, Int32, Float32]
-"""Queries as terms: ptr int64[queries + 1], term int32, weight float32, see query_terms."""
+"""Queries as terms: ptr int64[queries + 1], term int32, weight float32; see query_terms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,21 +165,20 @@ class ForwardIndex:
 
 @dataclass(frozen=True, eq=False)
 class ImpactIndex:
-    """Postings of terms with their score contributions (impacts); documents are numbered in the order of
-    ties."""
+    """Postings of terms with impacts (score contributions); internal document numbers are in tie order."""
 
     impacts: Impacts
     vocabularies: tuple[Strings, ...]
-    """Terms of each field, numbered after the terms of the field before."""
+    """Terms of each field; numbers continue from field to field."""
     order: Int32
     """int32[documents]: corpus number of each internal number."""
     forward: ForwardIndex | None = None
-    """The terms of each document, for query expansion, or None."""
+    """The terms of each document, for query expansion."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopDocuments:
-    """Ranked results of queries: ptr int64[queries + 1], doc int32[n] corpus numbers, score float64[n]."""
+    """Rankings: ptr int64[queries + 1], doc int32[n] in corpus numbers, score float64[n]."""
 
     ptr: Int64
     doc: Int32
@@ -184,8 +186,8 @@ class TopDocuments:
 
 
 def tie_order(corpus: Corpus) -> Int32:
-    """Return the corpus number of each internal number, int32[documents]; internal numbers follow the
-    order of ties."""
+    """Return the corpus number of each internal number, int32[documents]; internal numbers are in tie
+    order."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     return order
@@ -201,8 +203,8 @@ def sparse_kernels(documents: int) -> tuple[str, ...]:
 def top_documents(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     """Return the k best documents of each query.
 
-    query: int64[queries + 1], offsets of each query's terms.
-    term, weight: int32 and float32, the terms of all queries.
+    query: int64[queries + 1], offsets of its terms.
+    term, weight: int32 and float32, of all queries.
     """
     count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
@@ -231,7 +233,7 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
 
 
 def work_folder(at: Path, part: str) -> Path:
-    """Return the path of the folder in which a part of an index larger than memory is made."""
+    """Return the path of the folder in which part `part` of an index larger than memory is made."""
     return at.with_name(f".{at.name}.blocks-{part}")
 
 
@@ -346,14 +348,15 @@ def _open_index(
     )
     if f"{number}-forward-ptr.npy" in files:
         forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
-    if flaw := _flaw(documents, ptr, doc, impact, bounds, columns, order, terms, forward):
+    flaw = _postings_flaw(documents, ptr, doc, impact, bounds, columns)
+    if flaw := flaw or _words_flaw(documents, ptr, order, terms, forward):
         raise StoreError(f"{number}-{flaw}.npy holds what was never written there")
     impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     return ImpactIndex(impacts, terms, order, forward)
 
 
 def candidate_scores(index: ImpactIndex, query: QueryTerms, candidates: Run) -> Float64:
-    """Return each candidate's score, float64[candidates]; 0 without a query term."""
+    """Return each candidate's score, float64[candidates] in single precision; 0 without a query term."""
     ptr, term, weight = query
     inside = np.empty(len(index.order), np.int32)
     inside[index.order] = np.arange(len(index.order), dtype=np.int32)
@@ -387,7 +390,7 @@ def term_scores(
 ) -> list[TermScores]:
     """Return the score that each term of a single query adds to each of its candidates.
 
-    fields: names of the index's fields, for the results.
+    fields: names of the index's fields; () reports "".
     """
     _, term, weight = query
     count, documents = len(term), len(candidates.doc)
@@ -408,8 +411,8 @@ def term_scores(
 def best_field_scores(
     parts: tuple[ImpactIndex, ...], query: list[QueryTerms], share: float, candidates: Run
 ) -> Float64:
-    """Return each candidate's score, rounded to a 32-bit float, float64[candidates]: the best field's plus `share` of
-    the others'."""
+    """Return each candidate's score, float64[candidates] in single precision: the best field's plus `share`
+    of the others'."""
     fields = np.stack(
         [candidate_scores(part, one, candidates) for part, one in zip(parts, query, strict=True)]
     )
@@ -421,11 +424,8 @@ def best_field_scores(
 def best_field(
     parts: tuple[ImpactIndex, ...], queries: list[QueryTerms], share: float, k: int
 ) -> TopDocuments:
-    """Return the k best documents by the score of the best field plus `share` of the others'; scores every
-    document.
-
-    Source: Lucene, DisjunctionMaxQuery.
-    """
+    """Return the k best documents by the best field's score plus `share` of the others' (Lucene's
+    DisjunctionMaxQuery)."""
     count, documents = len(queries[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
     rank[parts[0].order] = np.arange(documents, dtype=np.int32)

@@ -23,7 +23,7 @@ SCRIPTS = {
     "tamil": "\u0b80-\u0bff",
     "another script": "\u0590-\u05ff\u0700-\u08ff\u0980-\u0b7f\u0c00-\u0dff\u0f00-\u0fff\u10a0-\u10ff\u1200-\u139f",
 }
-"""Language -> letters of its script, whose analyzer suits most texts in it."""
+"""{language: letters of its script}; the language's analyzer suits most texts in the script."""
 WORDS = {
     "english": "the of and to in is that for it with was are as this from by",
     "german": "der die und das ist nicht den von mit ein eine zu im auf für dem des sich werden sind",
@@ -46,13 +46,13 @@ WORDS = {
 }
 """Common words of languages with a Snowball stemmer."""
 MOST_LETTERS = 0.5
-"""Share of letters in a script from which the script decides."""
+"""Share of letters in a script above which the script decides."""
 FEWEST_WORDS = 30
 """Number of words below which no language is recognised."""
 COMMON_SHARE = 0.08
-"""Least share of a language's common words in texts of the language."""
+"""Smallest share of a language's common words in texts of the language."""
 TIMES_MORE = 1.5
-"""Ratio of common words over English that another language needs."""
+"""Ratio to English common words that another language needs."""
 SAMPLED, PIECES, TEXT_LETTERS = 30, 10, 400
 """Texts read, places in the collection they come from, and characters of each."""
 _LETTERS = {name: re.compile(f"[{letters}]") for name, letters in SCRIPTS.items()}
@@ -64,7 +64,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True)
 class Language:
-    """A recognised language; languages of one script may be reported as one of them."""
+    """A recognised language; languages of one script may be taken for each other."""
 
     name: str
     evidence: str
@@ -74,19 +74,19 @@ class Language:
 
     @property
     def written_name(self) -> str:
-        """The language's name for a sentence, such as "German"."""
+        """Name of the language in a sentence, such as "German"."""
         titles = {"cjk": "Chinese, Japanese or Korean", "another script": "another script"}
         return titles.get(self.name, self.name.title())
 
     def suits(self, analyzer: Analyzer) -> bool:
-        """Return True if an analyzer is for this language or its way of writing."""
+        """Return True if an analyzer is for this language, or for its script."""
         if self.analyzer.endswith("-bigrams"):  # one's own functions are trusted
             return analyzer.cut is not None and (analyzer.name == self.analyzer or analyzer.own)
         return analyzer.language in ("", self.name)
 
 
 def language_of(texts: Iterable[str]) -> Language | None:
-    """Return the language of texts; None if letters and words are too few."""
+    """Return the language of texts, by script or by common words; None if neither is decisive."""
     joined = " ".join(texts).lower()
     beyond = "".join(_BEYOND_ASCII.findall(joined))
     by_script = {name: len(pattern.findall(beyond)) for name, pattern in _LETTERS.items()}
@@ -116,8 +116,7 @@ def language_of(texts: Iterable[str]) -> Language | None:
 
 
 def language_of_corpus(corpus: Corpus) -> Language | None:
-    """Return the language of a sample from all parts of a collection; None if letters and words are too
-    few."""
+    """Return the language of a sample from all over a collection; None if `language_of` finds none."""
     step = max(1, len(corpus) // PIECES)
     texts: list[str] = []
     for start in range(0, len(corpus), step):

@@ -45,10 +45,10 @@ BATCH_BYTES = 1 << 20
 BATCH_PASSAGES = 1 << 14
 """Passages made at once when iterating over all."""
 WHOLE = -1
-"""The stop of a passage that is its whole document."""
+"""Value of `stop` for a passage that is its whole document."""
 
 SPACED = bytes(ord(" ") if chr(byte) in WHITE_SPACE[:10] else byte for byte in range(256))
-"""Maps ASCII white space to spaces."""
+"""Translation table of ASCII white space to spaces."""
 
 Whole: TypeAlias = NDArray[np.signedinteger[Any]]
 Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
@@ -64,19 +64,19 @@ class PassageSpans:
     start: NDArray[np.integer]
     """Byte offset in the document's text."""
     stop: NDArray[np.integer]
-    """Byte offset, or WHOLE with start 0."""
+    """Byte offset; WHOLE, with start 0, for the whole text."""
     size: NDArray[np.integer]
-    """Bytes of the passage, its words separated by one space."""
+    """Bytes of the passage once its words are separated by single spaces."""
 
     def __len__(self) -> int:
         return len(self.owner)
 
 
 def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
-    """Return the spans of passages of at most `words` words, split at white space; a shorter text stays
-    whole.
+    """Return the spans of passages of at most `words` words, split at white space; a shorter text is one
+    passage, unchanged.
 
-    overlap: number of words shared with the passage before.
+    overlap: words shared with the passage before.
     first: only each document's first passage.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
@@ -92,8 +92,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
 
 
 def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -> tuple[Corpus, Int32]:
-    """Return (passages as a corpus, with their document's title; the number of each passage's document,
-    int32).
+    """Return (passages as a corpus, with their document's title; int32 number of each passage's document).
 
     Arguments are as for `cut`.
     """
@@ -112,7 +111,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
         places = (column[codes].astype(np.int64) for column in (cuts.start, cuts.stop, cuts.size))
         return _passage_texts(of_docs, which, *places)
 
-    def names(codes: NDArray[np.integer]) -> Strings:
+    def passage_names(codes: NDArray[np.integer]) -> Strings:
         parts = []
         for start in range(0, len(codes), BATCH_PASSAGES):
             some = codes[start : start + BATCH_PASSAGES]
@@ -121,7 +120,7 @@ def passages_of(corpus: Corpus, words: int, overlap: int, first: bool = False) -
             parts.append(Strings.of(f"{d}:{n}" for d, n in zip(docs.tolist(), numbers.tolist(), strict=True)))
         return Strings.concatenated(parts)
 
-    name = _Column(len(cuts), names, lambda: names(np.arange(len(cuts))).lengths())
+    name = _Column(len(cuts), passage_names, lambda: passage_names(np.arange(len(cuts))).lengths())
     text = _Column(len(cuts), texts_of, lambda: cuts.size.astype(np.int64))
     return Corpus(Ids(name), text, title, key if corpus.fingerprint else ""), owner
 
@@ -206,7 +205,7 @@ OVERLAP = 50
 MAX_WORDS = 1_000_000
 """Most words of a passage."""
 PASSAGES_PER_DOCUMENT = 3
-"""Passages requested at first per document wanted."""
+"""Passages requested at first for each of the k documents."""
 
 
 @SYSTEMS.register("chunked")
@@ -267,13 +266,13 @@ class Chunked:
 
 @dataclass(frozen=True, eq=False)
 class ChunkedSearcher:
-    """A searcher that ranks documents by the passages that an inner searcher finds."""
+    """Ranks documents by the passages that an inner searcher finds."""
 
     system: Chunked
     corpus: Corpus
     passages: Corpus
     owner: Int32
-    """int32, the document of each passage."""
+    """int32: document of each passage."""
     searcher: Searcher
 
     __repr__ = index_repr

@@ -32,13 +32,13 @@ from weir.systems.protocol import (
 )
 
 MAX_DOCUMENT_SHARE = 0.1
-"""Words in a larger share of documents are never added."""
+"""Words in a larger share of the documents are never added."""
 
 MIN_LETTERS, MAX_LETTERS = 2, 20
 """Lengths of words that may be added."""
 
 MAX_SETTING = 10_000
-"""Most documents used, and words added."""
+"""Largest number of documents used, and of words added."""
 
 BLOCK_ANSWERS = 1 << 14
 """First results processed together."""
@@ -105,7 +105,7 @@ class RM3:
         return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
 
     def open(self, corpus: Corpus, context: Context) -> RM3Searcher:
-        """Return the opened index; raises StoreError if it lacks the documents' terms."""
+        """Return the searcher of a stored index; raises StoreError if it lacks the terms of each document."""
         first = self.first.open(corpus, context)
         if first.parts[0].forward is None:
             raise StoreError(
@@ -116,7 +116,7 @@ class RM3:
 
 @dataclass(frozen=True, eq=False)
 class RM3Searcher:
-    """A BM25 index that also has the terms of each document, for query expansion."""
+    """Searches a BM25 index by expanded queries."""
 
     system: RM3
     first: BM25Searcher
@@ -140,8 +140,8 @@ class RM3Searcher:
         return term_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
-        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 (above 0, sum at
-        most 1)."""
+        """Return the expanded queries: ptr int64[queries + 1], term int32, weight float32 above 0, at most 1
+        in sum."""
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
         share = (count / np.repeat(length, np.diff(ptr))).astype(np.float32)

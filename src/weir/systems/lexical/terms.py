@@ -30,7 +30,7 @@ PRINTABLE = bytes(range(0x21, 0x7F))
 
 @cache
 def word_automaton(tokenizer: WordTokenizer, fold_ascii: bool) -> tokenize.WordAutomaton:
-    """Return a tokenizer in the layout of the compiled scanner.
+    """Return a tokenizer's tables in the layout of the compiled scanner.
 
     fold_ascii: merge words that differ only in ASCII case.
     """
@@ -110,7 +110,7 @@ T = TypeVar("T", bound=np.generic)
 class WordTable:
     """Distinct words, numbered from 0 in order of first occurrence.
 
-    expected: number of words, if known; the table grows anyway.
+    expected: number of words, if known.
     """
 
     def __init__(self, expected: int = 0) -> None:
@@ -128,10 +128,10 @@ class WordTable:
     def scan(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool = True
     ) -> tuple[Int64, Int32]:
-        """Return the words of each text: ptr int64[n + 1], numbers int32.
+        """Return the words of n texts, with repetitions: ptr int64[n + 1], numbers int32.
 
         scanner: the tokenizer's tables.
-        insert: add new words; otherwise a new word gets -1.
+        insert: add new words; False gives them -1.
         """
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
@@ -141,8 +141,8 @@ class WordTable:
     def scan_into(
         self, texts: Strings, scanner: tokenize.WordAutomaton, insert: bool, ptr: Int64, out: Int32
     ) -> None:
-        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word
-        per byte."""
+        """Write the words of each text into `ptr` and `out`, from ptr[0] on; `out` needs room for a word per
+        byte. Otherwise like `scan`."""
         data, n, at = _read_only(texts.data), len(texts), 0
         given = tokenize.TextBytes(data, _eights(data), _read_only(texts.ptr))
         while True:
@@ -158,7 +158,7 @@ class WordTable:
         return Strings(_read_only(self._arena[: int(ptr[-1])]), _read_only(ptr))
 
     def word_lines(self, start: int) -> str:
-        """Return the words from number `start` on, one a line; "" without any."""
+        """Return the words from number `start` on, separated by line ends; "" if there are none."""
         ptr = self._ptr[start : len(self) + 1]
         if len(ptr) < 2:
             return ""
@@ -214,9 +214,9 @@ NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
 
 class TermTable:
-    """Numbers terms in order of first occurrence, thread-safe; each distinct word is normalised once.
+    """Numbers terms in order of first occurrence, normalising each distinct word once; thread-safe.
 
-    terms: an existing vocabulary, whose numbers are kept.
+    terms: an existing vocabulary, whose numbers stay.
 
     Stop words are left out, also from document lengths, as in Lucene.
     """
@@ -244,17 +244,18 @@ class TermTable:
         return len(self._terms)
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return each text's terms, ptr int64[n + 1] and numbers int32; new terms are appended."""
+        """Add new terms of n texts, and return all their terms, with repetitions: ptr int64[n + 1], numbers
+        int32."""
         self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """Return the terms of each of n texts in order, with repetition: ptr int64[n + 1], numbers int32, -1 for a term
-        that is not in the table."""
+        """Return the terms of n texts, with repetitions: ptr int64[n + 1], numbers int32, -1 if the table
+        lacks it."""
         return self._analyse(texts, grow=False)
 
     def known(self, text: str) -> list[int]:
-        """Return the numbers of a text's terms that are in the table, in text order."""
+        """Return the numbers of a text's terms in the table, in text order, with repetitions."""
         if not (self._cut_by_spaces and text.isascii()):
             return self._known([text])[0]
         stretches = text.split(" ")
@@ -357,11 +358,11 @@ ROUNDS = 300
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Counts of each word in each of several collections."""
+    """Counts of words in several collections."""
 
     words: list[str]
     counts: tuple[Int64, ...]
-    """For each collection, int64[words]."""
+    """int64[words] for each collection."""
 
     def shares(self, which: int) -> Float64:
         """Return each word's share of all words in collection number `which`, float64[words]."""
@@ -369,7 +370,7 @@ class WordCounts:
         return counts / max(1, int(counts.sum()))
 
     def typical(self, of: int, against: int) -> list[str]:
-        """Return up to WORDS_SHOWN words whose share in collection number `of` most exceeds that in
+        """Return up to 5 words whose share in collection number `of` most exceeds that in number
         `against`."""
         surplus = self.shares(of) - self.shares(against)
         return [self.words[i] for i in np.argsort(-surplus, kind="stable")[:WORDS_SHOWN] if surplus[i] > 0]
@@ -392,8 +393,8 @@ def word_counts(corpora: Sequence[Corpus]) -> WordCounts:
 
 
 def weighted_jaccard(a: Float64, b: Float64) -> float:
-    """Return the weighted Jaccard index: the sum over words of the smaller share, divided by that of the
-    larger share.
+    """Return the weighted Jaccard index of two vectors of shares: the sum of elementwise minima, divided by
+    the sum of maxima.
 
     1 for equal shares, 0 without a common word, NaN without words. Source: Ioffe 2010, as in Thakur et al.
     2021, appendix F.
@@ -403,10 +404,10 @@ def weighted_jaccard(a: Float64, b: Float64) -> float:
 
 
 def layout(alike: Float64) -> Float64:
-    """Return centred points in the plane, float64[n, 2], with distances of about 1 - alike (stress
+    """Return centred points in the plane, float64[n, 2], whose distances approximate 1 - alike (stress
     majorization).
 
-    alike: similarities, float64[n, n], symmetric, 0 to 1.
+    alike: float64[n, n], symmetric, 0 to 1.
     """
     count = len(alike)
     angle = 2 * np.pi * np.arange(count) / max(1, count)

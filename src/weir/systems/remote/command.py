@@ -52,12 +52,12 @@ PIPE_BYTES = 1 << 12
 
 
 class TimedOutError(Exception):
-    """Raised when the program was silent too long and has been ended."""
+    """Raised for a program that was silent too long and was ended."""
 
 
 @dataclass(eq=False)
 class Program:
-    """A process that answers through pipes and is ended after too long a silence."""
+    """A process that answers through pipes, and is ended after too long a silence."""
 
     process: subprocess.Popen[bytes]
     silence: float
@@ -68,7 +68,7 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Start a program without a shell and without keys of services; raises BadValue if it cannot start.
+        """Start a program without a shell and without API keys; raises BadValue if it cannot start.
 
         silence: seconds to wait for a line.
         """
@@ -94,7 +94,7 @@ class Program:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def send(self, data: bytes) -> None:
-        """Send lines without waiting until they are read."""
+        """Send bytes without waiting until they are read."""
         pipe = self.process.stdin
         assert pipe is not None
         self._awaited = time.monotonic()
@@ -104,8 +104,8 @@ class Program:
             threading.Thread(target=_put, args=(pipe, data), daemon=True).start()
 
     def read_line(self) -> bytes:
-        """Return the next line, at most LINE_BYTES of it; b"" at the end. Raises TimedOutError after a
-        long silence."""
+        """Return the next line, cut after LINE_BYTES + 1 bytes; b"" at the end. Raises TimedOutError after
+        too long a silence."""
         assert self.process.stdout is not None
         self._awaited = time.monotonic()
         try:
@@ -121,7 +121,7 @@ class Program:
         self._awaited = 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """End the process and its children, after waiting `patience` seconds for it to end by itself."""
+        """End the process and its children, after `patience` seconds for it to end by itself."""
         if not self._awaited and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
@@ -141,12 +141,12 @@ class Program:
 
     @property
     def ending(self) -> str:
-        """The exit code, or the signal that ended the process, in words."""
+        """Exit code or signal of the ended process, in words."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return "; " and the last lines of standard error, or that there are none, to end a message with."""
+        """Return "; " and the last lines of standard error, or that there are none."""
         text = " ".join(" ".join(self.tail).split())
         return f"; on standard error: {text[-TAIL_CHARACTERS:]}" if text else "; nothing on standard error"
 
@@ -181,9 +181,9 @@ ATTEMPTS = 3
 LINE_BYTES = 1 << 24
 """Most bytes of an answer."""
 RESULTS_TIMES = 10
-"""Most results of an answer, as a multiple of k, of which the best k count."""
+"""Most results of an answer, as a multiple of k; only the best k count."""
 READ_BYTES = 1 << 24
-"""Largest program whose content is part of the key; of a larger one, only the size is."""
+"""Largest program whose content is part of the key; for a larger one its size is."""
 
 
 @SYSTEMS.register("command")

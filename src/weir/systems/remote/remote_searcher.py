@@ -47,7 +47,7 @@ HASHED_DOCUMENTS = 4096
 
 
 def content_of(corpus: Corpus, views: tuple[str, ...]) -> str:
-    """Return a fingerprint of a corpus and of the fields that `views` read, also for a corpus in memory."""
+    """Return a fingerprint of a corpus and of the fields that `views` read."""
     fingerprint = corpus.fingerprint_with(views)
     if fingerprint:
         return fingerprint
@@ -130,7 +130,7 @@ EXPECTED = "what docs/retrievers.md says"
 
 
 def settings_value(kind: Callable[..., T], path: Path, where: str, table: object) -> T:
-    """Return a dataclass of settings from a table of a TOML file.
+    """Return the dataclass `kind` filled from a table of a TOML file.
 
     where: names the table in messages.
 
@@ -153,19 +153,19 @@ def settings_value(kind: Callable[..., T], path: Path, where: str, table: object
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise BadValue unless a setting is one of `choices`."""
+    """Raise BadValue unless the setting `name` has one of the values `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise BadValue(f"{name} is {value!r}; expected {', '.join(choices)}")
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise BadValue unless a setting is a non-blank text."""
+    """Raise BadValue unless the setting `name` is a text that is not blank."""
     if not (isinstance(value, str) and value.strip() and "\0" not in value):
         raise BadValue(f"{name} is {value!r}; expected a text")
 
 
 def check_number(name: str, value: object, most: float) -> None:
-    """Raise BadValue unless a setting is a number from 0 to `most`."""
+    """Raise BadValue unless the setting `name` is a number from 0 to `most`."""
     if isinstance(value, bool) or not (isinstance(value, (int, float)) and 0 <= value <= most):
         raise BadValue(f"{name} is {value!r}; expected a number from 0 to {most:g}")
 
@@ -178,13 +178,13 @@ ON_FAILURE = ("refuse", "missing")
 Number = TypeVar("Number", np.int32, np.float64)
 
 CHANCE = 0.01
-"""Probability below which it cannot be chance that only the longest queries are empty."""
+"""Probability below which it is no chance that only the longest queries are empty."""
 READ_ANSWERS = 1024
 """Answers read and turned into columns together."""
 
 
 def check_on_failure(name: str, value: object) -> None:
-    """Raise BadValue unless the treatment of unanswered queries is 'refuse' or 'missing'."""
+    """Raise BadValue, naming the system `name`, unless `value` is "refuse" or "missing"."""
     if value not in ON_FAILURE:
         raise BadValue(f"{name}: on_failure is {value!r}; expected 'refuse' or 'missing'")
 
@@ -195,12 +195,12 @@ class RemoteService:
 
     name: str
     about: Mapping[str, object]
-    """Everything that decides an answer."""
+    """Everything that decides an answer, the key of stored answers."""
     new_worker: Callable[[Retried], Worker]
     """Makes a Worker for requests of {"id", "text", "k"}."""
     policy: RequestPolicy
     on_failure: str
-    """Treatment of unanswered queries: "refuse" or "missing"."""
+    """Treatment of queries without an answer: "refuse" or "missing"."""
     confirm: Callable[[], None] = lambda: None
     """Called after new answers are stored; raises if `about` no longer describes the service."""
     unknown: str = "refuse"
@@ -209,24 +209,24 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A remote service, with the corpus whose documents it may return."""
+    """Searches by a remote service, which may return documents of the corpus."""
 
     service: RemoteService
     corpus: Corpus
     use: ServiceUsage = field(default_factory=lambda: ServiceUsage(""))
     index: Costs = field(default_factory=Costs)
-    """Costs of its index on the server, if known."""
+    """Costs of the index on the server, if known."""
 
     __repr__ = index_repr
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the service's rankings; a query is sent once for each version, or again without
+        """Return the service's rankings; answers are stored, and requested again only without
         `context.reuse`.
 
-        Raises ServiceError for unanswered queries, unless they may be missing, and if too many in a row are;
+        Raises ServiceError for unanswered queries, unless they may be missing, and for too many in a row;
         BadRanking for unknown documents. Warns (RankingWarning) of missing queries, and if only the longest
-        are empty.
+        have no results.
         """
         check_k(k)
         service, report, total = self.service, context.progress, len(queries)

@@ -46,15 +46,16 @@ if TYPE_CHECKING:
 
 
 SCORE_STEP = 2.0**-16
-"""Decrease of a score from rank to rank: floats resolve it, and model scores differ by more."""
+"""Decrease of a score from rank to rank; floats resolve it, and scores of models differ by more."""
 RELATIVE_STEP = 2.0**-20
-"""Distance between equal scores after settling, as a share of the query's largest; floats resolve it."""
+"""Distance between ties once broken, as a share of the query's largest score; floats resolve it."""
 
 
 def fill_unscored(values: Float64, ptr: Int64) -> Float64:
-    """Return a finite score for each candidate, all different, in the order of `values`, float64[candidates].
+    """Return a finite, distinct score for each candidate, float64[candidates]; scored candidates follow
+    `values`, unscored ones keep their rank.
 
-    values: in the first stage's order, NaN if missing; these candidates keep their rank.
+    values: float64, NaN if unscored, in the first stage's order.
     ptr: int64[queries + 1], offsets of each query.
     """
     score = np.empty(len(values))
@@ -74,13 +75,12 @@ def fill_unscored(values: Float64, ptr: Int64) -> Float64:
 
 
 def settled_by_place(values: Float64, ptr: Int64) -> Float64:
-    """Return scores without ties, float64[candidates]: tied candidates keep the first stage's order,
-    RELATIVE_STEP apart.
+    """Return scores without ties, float64[candidates]; the first stage's order breaks ties.
 
     values: float64 in the first stage's order. LOWEST_SCORE becomes the lowest score.
     ptr: int64[queries + 1], offsets of each query.
 
-    Distinct scores keep their order, and also their values if there is room between them.
+    Distinct scores keep their order, and their values if there is room.
     """
     score = np.empty(len(values))
     for start, stop in pairwise(ptr.tolist()):
@@ -104,7 +104,7 @@ def settled_by_place(values: Float64, ptr: Int64) -> Float64:
 
 VIEW = "title text"
 BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
-"""Pairs scored and stored together, which is the most that a killed process loses."""
+"""Pairs scored and stored together; a killed process loses no more."""
 RENDERED_PAIRS = 4096
 
 
@@ -120,7 +120,7 @@ class PairModel(Protocol):
         """The device on which the model runs, such as "cpu" or "cuda:1"."""
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
-        """Yield the scores of (query, document) pairs in order, in blocks float32[pairs]."""
+        """Yield the scores of (query, document) texts in order, in blocks float32[pairs]."""
 
 
 @dataclass
@@ -130,22 +130,22 @@ class Steps:
     progress: Progress | None
     total: int
     before: int = 0
-    """Work finished before the current batch."""
+    """Pairs finished before the current batch."""
 
     def batch(self, done: int, _: int) -> None:
-        """Report `done` finished pairs; a batch begins."""
+        """Report `done` pairs at the start of a batch."""
         self.before = done
         self.within(0)
 
     def within(self, count: int) -> None:
-        """Report pairs finished in this batch."""
+        """Report `count` pairs of the current batch."""
         if self.progress is not None:
             self.progress(self.before + count, self.total)
 
 
 @dataclass
 class CacheCounts:
-    """Numbers of pairs scored, and of pairs computed rather than read."""
+    """Number of pairs scored, and how many of them were computed rather than read."""
 
     requested: int = 0
     computed: int = 0
@@ -156,13 +156,13 @@ class CacheCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores queries with documents of a corpus by a model that reads both together; scores are stored."""
+    """Scores pairs of query and document by a model that reads both together; stores the scores."""
 
     name: str
     """Name of the re-ranker in messages."""
     model: PairModel
     about: Mapping[str, object]
-    """Everything that decides a pair's score."""
+    """Everything that decides a pair's score, the key of the store."""
     corpus: Corpus
     counts: CacheCounts = field(default_factory=CacheCounts)
 
@@ -205,7 +205,7 @@ class PairScorer:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The texts of each query with each of its candidates, read on demand."""
+    """Each query's text with the text of each of its candidates, read on demand."""
 
     queries: Queries
     candidates: Run
@@ -215,7 +215,7 @@ class Pairs:
         return len(self.candidates.doc)
 
     def pair_name(self, number: int) -> str:
-        """Return words that identify a pair, such as "query 'q1', document 'd2'"."""
+        """Return words for messages, such as "query 'q1', document 'd2'"."""
         query = int(self.candidates.query_of_row()[number])
         document = self.candidates.docs[int(self.candidates.doc[number])]
         return f"query '{self.queries.ids[query]}', document '{document}'"
@@ -242,13 +242,13 @@ class Pairs:
 
 
 MIN_QUERIES_TO_WARN = 10
-"""Least number of queries for which an unchanged order causes a warning."""
+"""Fewest queries for which unchanged rankings cause a warning."""
 MIN_RELATIVE_STEP = 2.0**-20
 """Smallest step between scores below the re-ranking depth, as a share of the score; floats resolve it."""
 
 
 class TwoStage(Protocol):
-    """A system whose first stage finds documents that a re-ranker re-orders."""
+    """A system that re-ranks the results of a first stage."""
 
     @property
     def first(self) -> Retriever:
@@ -266,8 +266,8 @@ def has_candidates(system: TwoStage) -> bool:
 
 
 def rerank_depths(system: TwoStage, queries: Queries) -> Int64:
-    """Return the number of documents scored for each query, int64[queries]: the given depth, else all
-    candidates or DEPTH."""
+    """Return the number of documents to score for each query, int64[queries]: the re-ranker's depth, else
+    100, or MAX_DEPTH for listed candidates."""
     depth = system.reranker.depth
     if depth is not None or has_candidates(system):
         return np.full(len(queries), MAX_DEPTH if depth is None else depth)
@@ -287,7 +287,8 @@ def rerank_room(system: TwoStage, queries: Queries, k: int, corpus: Corpus) -> i
 
 
 def reranked_rows(system: TwoStage, run: Run, queries: Queries, corpus: Corpus) -> Int64:
-    """Return the rows to score, int64: the first of each ranking, not counting the query's own document."""
+    """Return the rows of a run to score, int64: the first of each ranking, besides the query's own
+    document."""
     own, depth = corpus.ids.codes(queries.ids.strings), rerank_depths(system, queries)
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -303,7 +304,7 @@ def _listed(queries: Queries) -> Int64:
 
 @dataclass
 class RerankCounts:
-    """Numbers of documents from the first stage, and of documents left unscored."""
+    """Number of documents from the first stage, and of unscored ones."""
 
     candidates: int = 0
     unscored: int = 0
@@ -311,7 +312,7 @@ class RerankCounts:
 
 @dataclass(frozen=True, eq=False)
 class RerankingSearcher:
-    """A first stage's searcher and the scorer of its first documents."""
+    """Searches by a first stage and re-orders its first documents by a scorer."""
 
     system: TwoStage
     corpus: Corpus
@@ -323,12 +324,12 @@ class RerankingSearcher:
 
     @checked
     def search(self, queries: Queries, k: int = ANSWERS, context: Context = IN_MEMORY) -> Run:
-        """Return the k best documents of each query, re-ranked.
+        """Return the k best documents of each query after re-ranking.
 
-        Ties are ordered by identifier, or at random by a fixed seed if the first stage has no ranking;
+        Ties are ordered by identifier, or at random with a fixed seed if the first stage has no ranking;
         documents that cannot be scored then come last. Warns (RankingWarning) of queries with equal scores,
-        and if few rankings change. Raises BadRanking for scores missing or not finite, and repeated
-        documents; BadValue for k below 1.
+        and if most rankings stay as they were. Raises BadRanking for scores missing or not finite and
+        repeated documents, BadValue for k below 1.
         """
         check_k(k)
         room = rerank_room(self.system, queries, k, self.corpus)
@@ -365,7 +366,7 @@ class RerankingSearcher:
 
 
 def rows_of_run(run: Run, rows: Int64) -> Run:
-    """Return the run with only these rows, which must ascend."""
+    """Return the run with only these rows, int64 ascending."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 

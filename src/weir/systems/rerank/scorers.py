@@ -79,11 +79,11 @@ class Score:
 
 
 class PairCheckpoint(Protocol):
-    """A checkpoint of a model that scores a query and a document together, such as a cross-encoder or T5."""
+    """A checkpoint of a model that reads query and document together, such as a cross-encoder or T5."""
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """([model], changed settings), which print as the re-ranker's name."""
+        """([model], changed settings), printed in the re-ranker's name."""
 
     def describe(self, device: str) -> dict[str, object]:
         """Return everything that decides the scores; raises DownloadError if the checkpoint is missing."""
@@ -100,7 +100,7 @@ class PairReranker:
     """Re-ranks the first `depth` documents by a model of pairs."""
 
     name: str
-    """Its registered name."""
+    """Registered name of the re-ranker."""
     encoder: PairCheckpoint
     depth: int | None = None
 

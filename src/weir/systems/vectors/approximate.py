@@ -37,16 +37,16 @@ class FilteringIndex(Protocol):
     """An approximate vector index whose searches may be restricted to some documents."""
 
     def efforts(self) -> tuple[int, int]:
-        """Return (usual, largest) effort of a search, the part of the index that it visits; 0 if all is
-        visited."""
+        """Return (default, largest) effort of a search, the part of the index that it visits; 0 for all."""
 
-    def filters(self) -> bool:
+    def can_filter(self) -> bool:
         """Return True if `near_among` can apply a filter while it searches."""
 
     def near_among(
         self, query: Float32, k: int, effort: int, permitted: NDArray[np.bool_] | None
     ) -> tuple[Int64, float]:
-        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if not counted).
+        """Return (up to k document numbers of a query, best first; number of vectors compared, NaN if
+        unknown).
 
         effort: how much of the index to visit, 0 for the default.
         permitted: bool[N]; None for all documents.
@@ -54,11 +54,11 @@ class FilteringIndex(Protocol):
 
 
 class ApproximateIndex(Protocol):
-    """A kind of approximate index with its settings, such as HNSW32 in `dense(index="HNSW32")`."""
+    """A kind of approximate index with settings, such as HNSW32 in `dense(index="HNSW32")`."""
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The system's settings `index` and `effort` that describe this index."""
+        """The settings `index` and `effort` of the system's name."""
 
     def describe(self) -> dict[str, object]:
         """Return everything that decides the results; "engine" is None if the library is not installed."""
@@ -67,24 +67,24 @@ class ApproximateIndex(Protocol):
         """Raise MissingExtra if the index's library is not installed."""
 
     def build(self, rows: VectorSource) -> Approximate:
-        """Return an index of vectors for dot products; raises BadValue if the library cannot make it."""
+        """Return an index of vectors by dot product; raises BadValue if the library cannot make it."""
 
     def open(self, path: Path, dimensions: int) -> Approximate:
         """Return the index that `write` wrote to a file."""
 
 
 class IndexMaker(Protocol):
-    """A function that returns an approximate index with a given effort."""
+    """A function that returns a kind of approximate index."""
 
     def __call__(self, name: str, effort: int, /) -> ApproximateIndex:
-        """Return the kind of index of this name; raises BadValue for a bad name or effort."""
+        """Return the kind of index of this name and effort; raises BadValue for a bad name or effort."""
 
 
 INDEX_LIBRARIES = Registry[IndexMaker]("approximate index", group="weir.approximate_indexes")
 
 
 def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | None:
-    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and
+    """Return the kind of index of this name, None for exact search; raises BadValue for a bad name, and an
     effort without an index."""
     if name is not None:
         return INDEX_LIBRARIES.get("faiss")(name, effort)
@@ -94,7 +94,7 @@ def approximate_index(name: str | None, effort: int = 0) -> ApproximateIndex | N
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
-    """Return the up to k documents that an index finds for each query, scored exactly, in trec order.
+    """Return up to k documents that an index finds for each query, scored exactly, in trec order.
 
     queries: float32[Q, d].
     tie_rank: int32[N], order of ties.
@@ -113,12 +113,13 @@ def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int
 
 @dataclass(frozen=True)
 class Loss:
-    """Mean shares of the exact k best documents that an index misses, by cause."""
+    """Mean shares of the exact k best documents that an approximate index misses, by cause."""
 
     quantisation: float
     """Share missed even by an exact search of the vectors as the index stores them."""
     graph: float
-    """The rest, missed by not searching everywhere; below 0 if it offsets quantisation errors."""
+    """Remaining share, missed because the search visits only a part; below 0 if it offsets quantisation
+    errors."""
 
     @property
     def total(self) -> float:
@@ -126,8 +127,11 @@ class Loss:
         return self.quantisation + self.graph
 
 
-def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
-    """Return the share of the exact k best documents that an index misses, averaged over queries."""
+def index_loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
+    """Return the mean shares of the exact k best documents that an index misses.
+
+    queries: float32[Q, d].
+    """
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
     remembered = _Remembered(index, len(rows), rows.dimensions)

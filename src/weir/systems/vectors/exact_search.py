@@ -33,10 +33,10 @@ class VectorSource(Protocol):
     def __len__(self) -> int: ...
 
     def block(self, start: int, stop: int) -> Float32:
-        """Return vectors start..stop-1, contiguous float32[n, d], valid until the next block."""
+        """Return vectors start..stop-1, contiguous float32[n, d]; valid until the next call."""
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """Return copies of the vectors of these numbers, float32[n, d]."""
+        """Return copies of the vectors with these numbers, float32[n, d]."""
 
     def release(self) -> None:
         """Free the memory of blocks already read."""
@@ -66,11 +66,11 @@ class ArraySource:
 
 @dataclass(frozen=True, eq=False)
 class SubsetSource:
-    """Some of the vectors of another source, renumbered from 0."""
+    """Selected vectors of another source, numbered from 0."""
 
     rows: VectorSource
     numbers: Int64
-    """int64[n], the selected vectors."""
+    """int64[n]: their numbers in `rows`."""
 
     @property
     def dimensions(self) -> int:
@@ -92,11 +92,8 @@ class SubsetSource:
 
 
 def spread(count: int, runs: int, each: int) -> Int64:
-    """Return ascending document numbers: `runs` groups of `each` neighbours, evenly spread over `count`
-    documents, int64.
-
-    Fewer than runs * each if groups overlap or exceed `count`.
-    """
+    """Return ascending document numbers, int64: `runs` groups of `each` neighbours, evenly spread over
+    `count` documents; fewer if groups overlap or exceed `count`."""
     first = np.arange(runs, dtype=np.int64) * count // max(runs, 1)
     numbers = np.unique(first[:, None] + np.arange(each))
     return numbers[numbers < count]
@@ -109,13 +106,13 @@ def spread(count: int, runs: int, each: int) -> Int64:
 BLOCK_BYTES = 1 << 22
 """Bytes of vectors packed at once, which stay in the L3 cache while all queries pass."""
 RELEASE_BYTES = 1 << 26
-"""Bytes of vectors read before memory of earlier ones is released."""
+"""Bytes of vectors read before the memory of earlier ones is released."""
 FEW_QUERIES = 3
 """Number of queries up to which reading takes longer than scoring."""
 MAX_RESCORED_SHARE = 0.12
 """Share of pairs scored exactly beyond which a first pass in bytes does not pay."""
 CENTRE_SAMPLE = 64, 32
-"""Number of runs, and documents in each, that determine the centre."""
+"""Number of runs, and of documents in each, from which the centre is computed."""
 LARGEST_PRODUCTS = 4e18
 """A query's largest number times its dimensions, beyond which a float may overflow."""
 MAX_BYTE_DIMENSIONS = 1 << 16
@@ -128,12 +125,12 @@ class ScannedVectors:
 
     rows: VectorSource
     rank: Int32
-    """int32[N], places among ties."""
+    """int32[N], order of ties."""
     cosine: bool
     eight: bool
     """True if the first pass is in bytes."""
     settled: bool
-    """True if the first pass stays in bytes, however many pairs it leaves to exact scoring."""
+    """True if the first pass stays in bytes, even if it leaves many pairs to exact scoring."""
     centre: Float32
     """float32[d]: near the documents' mean."""
     progress: Progress | None
@@ -146,27 +143,27 @@ class ScannedVectors:
         """Return document vectors prepared for a search.
 
         rank: int32[N], order of ties.
-        first_pass: "fp32", or in bytes if the processor and the dimensions allow it: "int8", or "auto", which
-            leaves them if they settle too little.
+        first_pass: "fp32"; "int8" for bytes, if processor and dimensions allow; "auto" for bytes until they
+            prove slower.
         """
         eight = kernels.simd.HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre, progress)
 
     def room(self, k: int) -> int:
-        """Return the number of candidates of a query that the first pass keeps in order to find k results."""
+        """Return the number of candidates per query that the first pass keeps for k results."""
         return min(k + max(48, k // 2), len(self.rows) + 1)
 
 
 def scan(
     vectors: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = None
 ) -> tuple[Int32, Float32, Int64, int]:
-    """Return (ranks among ties int32[Q, k], scores float32[Q, k], results int64[Q], pairs scored exactly) of
-    the k best documents.
+    """Return the k best documents of each query in trec order: (ranks among ties int32[Q, k], scores
+    float32[Q, k], number of results int64[Q], pairs scored exactly).
 
     bar: float32[Q], lowest score of a result.
 
-    Results are in trec order. Raises BadValue for a vector that is not finite.
+    Raises BadValue for a vector that is not finite.
     """
     rows, length = vectors.rows, np.empty(len(queries) if vectors.cosine else 0)
     asked = kernels.dot_product.QueryVectors(queries, length)
@@ -313,11 +310,11 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
 Similarity: TypeAlias = Literal["dot", "cosine"]
 
 CANDIDATE_BYTES = 1 << 28
-"""Candidates held at once; more queries take several passes."""
+"""Bytes of candidates held at once; more queries take several passes."""
 SAMPLED_ONE_IN, SAMPLE_RUN = 32, 8
-"""Share and run length of the sample: one document in 32, in runs of 8 neighbours."""
+"""The sample has one document in 32, in runs of 8 neighbours."""
 BAR_DEVIATIONS = 5
-"""Standard deviations by which the sample's bar stays below its expectation."""
+"""Standard deviations by which the bar from the sample lies below its expectation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +326,7 @@ class Found:
     doc: Int32
     score: Float32
     exact: int
-    """Pairs scored in double."""
+    """Number of pairs scored in double."""
 
 
 def search(
@@ -372,8 +369,8 @@ def search(
 
 
 def query_dot_products(documents: Float32, query: Float32) -> Float64:
-    """Return the dot product of each document, float32[n, d], with a query, float64[n], with the same bits
-    as `search`."""
+    """Return the dot product of each document, float32[n, d], with a query, float64[n], bit-equal to
+    `search`."""
     score = np.empty(len(documents), np.float32)
     kernels.dot_product.dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), score)
     return score.astype(np.float64)
@@ -422,7 +419,7 @@ def _sample(vectors: ScannedVectors, queries: int, k: int) -> tuple[ScannedVecto
 
 
 def checked(rows: VectorSource, queries: Float32, k: int) -> None:
-    """Raise BadValue for k below 1, and queries of a wrong shape or with a number that is not finite."""
+    """Raise BadValue for k below 1, and for queries of a wrong shape or with a number that is not finite."""
     if k < 1:
         raise BadValue(f"k is {k}; expected a whole number from 1")
     if queries.ndim != 2:

@@ -1,4 +1,4 @@
-"""Exact search on a GPU: torch finds candidates, which the processor scores in double, bit for bit as
+"""Exact search on a GPU: torch finds candidates, which the processor scores in double, bit-equal to
 `search`."""
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def search_on(
     tie_rank: Int32 | None = None,
     progress: Progress | None = None,
 ) -> Found:
-    """Return the exact k best documents by dot product, from candidates that a torch device finds.
+    """Return the exact k best documents of each query by dot product, from candidates that a torch device
+    finds.
 
     queries: float32[Q, d].
     tie_rank: int32[N], a permutation that orders ties.

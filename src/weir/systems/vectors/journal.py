@@ -34,7 +34,8 @@ Hashes: TypeAlias = NDArray[np.uint64]
 MovedRows: TypeAlias = Callable[
     [list[NDArray[np.uint8]], list[int], tuple[int, ...]], Sequence[NDArray[Any]] | None
 ]
-"""(rows of a batch in each column, offsets before it then, offsets now) -> rows to add; None if inconsistent."""
+"""(a batch's rows in each column, each column's offset then, its offset now) -> rows to add; None if
+inconsistent."""
 
 FORMAT = 2
 FACTS, JOURNAL = "store.json", "journal.bin"
@@ -50,7 +51,7 @@ def hash_texts(texts: list[bytes]) -> Hashes:
 def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
     """Return (folder of a store below `root`, `about` as JSON).
 
-    about: everything that decides the rows.
+    about: everything that decides the rows; "model" begins the folder's name.
     """
     text = json.dumps(about, sort_keys=True, default=str)
     key = hashlib.blake2b(text.encode("utf-8"), digest_size=8).hexdigest()
@@ -96,8 +97,8 @@ def lock_of(folder: Path) -> Path:
 
 @contextmanager
 def locked_store(folder: Path) -> Iterator[None]:
-    """Hold the write lock of a store during the block; other processes wait, and the end of a process
-    frees it."""
+    """Hold a store's write lock during the block, waiting for it, and first remove leftovers of killed
+    writers."""
     with locked(lock_of(folder)):
         sweep_inside(folder)
         yield
@@ -120,9 +121,8 @@ class Journal:
 
     folder: Path
     record: np.dtype[Any]
-    """Dtype of a record: counts, the first of which rises with every batch, checksums, a constant `size`, and
-    last `check`, a hash of the bytes before it.
-    """
+    """Dtype of a record: row counts, the first of which rises with every batch; checksums; a constant `size`;
+    and last `check`, a hash of the bytes before it."""
     columns: tuple[JournalColumn, ...]
     about: str
     """Description of the contents as JSON, "" if unknown."""
@@ -136,15 +136,13 @@ class Journal:
         return records
 
     def totals(self, records: NDArray[np.void]) -> tuple[int, ...]:
-        """Return the number of valid rows of each column, according to these records."""
+        """Return the number of valid rows of each column, by these records."""
         return tuple(int(records[c.count][-1]) if len(records) else 0 for c in self.columns)
 
     def check(self, records: NDArray[np.void], widths: Sequence[int], contents: bool) -> None:
-        """Raise StoreError, with the file, for a column that is too short or, with `contents`, damaged.
+        """Raise StoreError, naming the file, for a column that is too short or, with `contents`, damaged.
 
         widths: bytes of a row in each column.
-
-        A file that has not changed is compared with its checksums once in a process.
         """
         for column, width, rows in zip(self.columns, widths, self.totals(records), strict=True):
             path = self.folder / column.file
@@ -163,10 +161,11 @@ class Journal:
             raise StoreError(f"{self.folder / FACTS}: changed since it was written")
 
     def add(self, parts: Sequence[NDArray[Any]], size: int, durable: bool = True) -> None:
-        """Append rows to every column; they are valid once this returns.
+        """Append a batch of rows to every column, and record it; raises StoreError if the journal is damaged.
 
         parts: rows of each column.
-        size: constant kept in the records.
+        size: constant in all records.
+        durable: wait until the rows are on the disk.
         """
         records = self.records()
         record = np.zeros(1, self.record)
@@ -184,11 +183,10 @@ class Journal:
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
     def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
-        """Remove the damaged batches of a store, whose lock the caller holds, and return the number of rows
-        left.
+        """Remove a store's damaged batches, and return the number of rows left; the caller holds the lock.
 
-        width: function from the size of a vector to the bytes of a row in each column.
-        moved_rows: adjusts rows to their new offset, or returns None to remove their batch.
+        width: maps the size of a vector to the bytes of a row in each column.
+        moved_rows: adjusts rows to their new offset; None removes their batch.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -282,9 +280,9 @@ def mended(
     width: Callable[[int], Sequence[int]],
     moved_rows: MovedRows | None = None,
 ) -> T:
-    """Return the result of `read`, after repairing a damaged store with a StoreWarning.
+    """Return the result of `read`; a damaged store is repaired first, with a StoreWarning.
 
-    read: reads the store; its argument True asks for checksums to be compared.
+    read: reads the store, and compares checksums if its argument is True.
     width, moved_rows: see `Journal.mend`.
 
     Raises StoreError if the store cannot be repaired.

@@ -52,7 +52,7 @@ FLOATS = {"fp32": np.float32, "fp16": np.float16}
 
 @dataclass(frozen=True)
 class Codec:
-    """A format of stored rows: one of CODECS, or RAW, which keeps the bytes of any array."""
+    """A format of stored rows: one of CODECS, or RAW for the bytes of any array."""
 
     name: str
 
@@ -82,8 +82,7 @@ class Codec:
         return np.concatenate([_bytes(scale.astype(np.float32)[:, None]), codes], axis=1)
 
     def plain(self, rows: Rows) -> NDArray[Any]:
-        """Return stored rows without conversion: a view as float32 or float16 [rows, numbers], bytes for
-        other formats."""
+        """Return stored rows not decoded: float32 or float16 [rows, numbers], bytes for other formats."""
         kind = FLOATS.get(self.name)
         return rows if kind is None else np.ascontiguousarray(rows).view(kind)
 
@@ -105,7 +104,7 @@ class Codec:
         return signs
 
     def finite(self, values: NDArray[Any]) -> Bool:
-        """Return True for rows whose numbers stay finite when stored, bool[rows]; always True for RAW."""
+        """Return bool[rows], True if all numbers of the row are finite after storing; always True for RAW."""
         if self.name == RAW:
             return np.ones(len(values), np.bool_)
         numbers = values
@@ -159,7 +158,7 @@ def _mapped(path: Path, rows: int, width: int) -> Rows:
 
 
 READ_AHEAD_BYTES = 1 << 24
-"""Bytes between the block in use and the block that the disk is told to read."""
+"""Distance from the block in use to the block that the disk is told to read."""
 
 
 def _announce(raw: NDArray[np.uint8], starts: Int64, stops: Int64) -> None:
@@ -179,7 +178,7 @@ class Snapshot:
 
     codec: Codec
     size: int
-    """Numbers of a vector; bytes of a row if a text may have several."""
+    """Numbers of a vector; bytes of a row if a text may have several rows."""
     raw: Rows
     """uint8[rows, width], memory-mapped."""
     texts: KnownTexts
@@ -208,11 +207,13 @@ class Snapshot:
         return self.raw[np.repeat(stops - np.cumsum(lengths), lengths) + np.arange(lengths.sum())]
 
     def ragged(self, numbers: Int64) -> Ragged:
-        """Return the rows of the texts with these numbers, without conversion; a view if consecutive."""
+        """Return the rows of the texts with these numbers, not decoded; a view if the texts are
+        consecutive."""
         return Ragged(offsets(self.lengths(numbers)), self.codec.plain(self.rows(numbers)))
 
     def vectors(self, numbers: Int64) -> Float32:
-        """Return the vectors of the texts with these numbers, float32[n, d], a view if consecutive and float32."""
+        """Return the vectors of the texts with these numbers, float32[n, d]; a view if consecutive and
+        float32."""
         return self.codec.read(self.rows(numbers), self.size)
 
     def release(self) -> None:
@@ -223,19 +224,20 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class RowStore:
-    """The stored rows of an encoder with given settings; the disk is touched only on use."""
+    """The stored rows of an encoder with its settings; creating this object touches no disk."""
 
     folder: Path
     about: str
-    """Description of the encoder, stored for people."""
+    """Description of the encoder as JSON, stored for people."""
     codec: Codec
     row_bytes: int = 0
-    """Bytes of a row if a text may have any number of rows; 0 if each has one, of the size of the first."""
+    """Bytes of a row if a text may have any number of rows; 0 if each has one, whose size the first
+    decides."""
 
     @staticmethod
     def of(root: Path, about: Mapping[str, object], stored_as: str = "fp32", row_bytes: int = 0) -> RowStore:
-        """Return the store, below `root`, of the encoder that `about` describes; raises UnknownName for
-        another format.
+        """Return the store, below `root`, of the encoder that `about` describes; raises UnknownName for an
+        unknown format.
 
         stored_as: format of the rows, such as "fp32".
         row_bytes: bytes of a row of the format RAW.
@@ -246,17 +248,16 @@ class RowStore:
     def snapshot(self, check: bool = True) -> Snapshot | None:
         """Return the rows now in the store; None if it is empty.
 
-        check: compare with checksums, once in each process; damaged rows are dropped with a StoreWarning, and
-            made again later.
+        check: compare checksums, once in a process; damaged rows are dropped with a StoreWarning.
 
-        Raises StoreError, with the file, for damage that stays.
+        Raises StoreError, naming the file, for damage that cannot be repaired.
         """
         if not check:
             return self._read(check)
         return mended(self._journal, self._read, self._widths, _moved_rows if self.row_bytes else None)
 
     def add(self, texts: Hashes, values: NDArray[Any], lengths: Int64 | None = None) -> None:
-        """Append rows of new texts and flush them; the caller must hold the store's lock.
+        """Append rows of new texts, flushed to disk; the caller holds the store's lock.
 
         values: a row for each text, or as many as `lengths` says.
 
@@ -274,7 +275,7 @@ class RowStore:
             self._append(texts, rows, counts, self.row_bytes or values.shape[1])
 
     def keeper(self, texts: TextSource, hashes: Hashes, encode: Encode) -> Keep:
-        """Return a function that encodes texts, given by number, and adds their rows to the store."""
+        """Return a function that encodes texts, given by number, and adds the missing ones to the store."""
 
         def keep(numbers: Int64, lacking: Bool) -> None:
             for some, block in _encoded(texts, numbers, encode, self.codec):
@@ -285,7 +286,7 @@ class RowStore:
         return keep
 
     def take_in(self, folder: Path) -> None:
-        """Copy rows that this store lacks from the store in another folder; raises StoreError if that is
+        """Copy rows that this store lacks from another folder's; raises StoreError if that store is
         damaged."""
         other = replace(self, folder=folder, about="").snapshot(check=False)
         if other is None:
@@ -294,15 +295,15 @@ class RowStore:
             self.copy(other, _missing_numbers(self.snapshot(check=False), other.texts.hashes))
 
     def copy(self, other: Snapshot, numbers: Int64) -> None:
-        """Append texts of another store, given by number; the caller must hold this store's lock."""
+        """Append the rows of another store's texts, by number; the caller holds this store's lock."""
         for some in _pieces(numbers):
             self._append(other.texts.hashes[some], other.rows(some), other.lengths(some), other.size)
 
     def convert(self, full: RowStore, texts: TextSource) -> None:
-        """Add missing vectors, converted from a store in fp32; vectors that this format cannot hold are left
-        out.
+        """Add missing vectors by converting them from a store in fp32, except vectors beyond this format's
+        range.
 
-        Raises BadValue if memory does not suffice to look texts up.
+        Raises BadValue for lack of memory.
         """
         if self.codec == full.codec or (exact := full.snapshot()) is None:
             return
@@ -384,7 +385,7 @@ def _moved_rows(
 Encode: TypeAlias = Callable[[list[str]], Float32 | Ragged | Iterator[Float32] | Iterator[Ragged]]
 """Encodes texts into vectors [n, d] or ragged rows, at once or in blocks that are stored one by one."""
 Keep: TypeAlias = Callable[[Int64, Bool], None]
-"""Encodes the texts with these ascending numbers and adds the missing ones, while the store is locked."""
+"""Encodes the texts with these ascending numbers and adds those marked True; the store is locked."""
 C = TypeVar("C")
 
 HASHED_TEXTS = 4096
@@ -392,7 +393,7 @@ HASHED_TEXTS = 4096
 COPIED_TEXTS = 1 << 16
 """Texts copied together."""
 LOOKED_UP_BYTES = 130
-"""Measured bytes per text while it is looked up in a store: hashes, their order and places."""
+"""Measured memory per text while it is looked up in a store."""
 
 
 def _require_memory_for(texts: int) -> None:
@@ -433,16 +434,16 @@ class TextSource:
 
 @dataclass(frozen=True, eq=False)
 class EncodingBlocks:
-    """How texts are divided into blocks, which are encoded and stored one at a time."""
+    """A division of texts into blocks, which are encoded and stored one at a time."""
 
     size: int = 512
     """Texts of a block."""
     whole: bool = True
-    """Encode whole blocks, so that a text has the same bits in any run. False encodes only missing texts."""
+    """Encode whole blocks, so that a text always has the same bits. False encodes only missing texts."""
     group: Int64 | None = None
-    """A number for each text; a block ends where it changes."""
+    """int64[texts]; a block ends where the number changes."""
     share: tuple[int, int] = (0, 1)
-    """(i, n): share i, from 0, of n equal shares of the blocks, which must be whole."""
+    """(i, n) encodes share i, from 0, of n equal shares of the blocks; these must be whole."""
 
     def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
         """Yield the text numbers of each block that has texts to encode.
@@ -473,8 +474,8 @@ def encoded_rows(
 ) -> StoredRows:
     """Return the rows of texts in order, after encoding and storing missing ones.
 
-    Raises BadValue, with the text, for numbers that are not finite and rows of wrong number or size, and if
-    memory does not suffice.
+    Raises BadValue, naming the text, for numbers that are not finite and rows of wrong number or size, and
+    for lack of memory.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -490,9 +491,9 @@ def encoded_rows(
 def encoded_in_memory(
     stored_as: Codec, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
 ) -> StoredRows:
-    """Return the vectors of texts in order, with the same bits as from a store, without storing them.
+    """Return the vectors of texts in order, without storing them; bit-equal to stored ones.
 
-    Raises BadValue, with the text, for numbers that are not finite, and if memory does not suffice.
+    Raises BadValue, naming the text, for numbers that are not finite, and for lack of memory.
     """
     _require_memory_for(texts.count)
     hashes = texts.hashes()
@@ -528,7 +529,7 @@ def completed(
     progress: Progress | None = None,
     cut: EncodingBlocks | None = None,
 ) -> Snapshot:
-    """Encode the texts, given by hashes, that a store lacks, and return its snapshot with all of them.
+    """Encode the texts, given by hashes, that a store lacks; return a snapshot with all of them.
 
     keep: encodes texts and adds their rows.
     """
@@ -552,13 +553,11 @@ def share_encoder(
     cut: EncodingBlocks,
     full: RowStore | None = None,
 ) -> Callable[[C, tuple[int, int], Path, Progress | None], None]:
-    """Return a function that encodes a share of a corpus into a store in a folder, except texts that `home`
-    has.
+    """Return a ShareEncoder, which encodes a share of a corpus except texts that `home` has.
 
-    texts_of, encode: functions from a corpus to its texts, and from texts to rows.
+    texts_of: returns a corpus's texts.
+    encode: returns the rows of texts.
     full: a store from which `home` converts vectors.
-
-    The function takes (corpus, (number of the share, number of shares), folder, progress).
     """
 
     def encode_one(corpus: C, share: tuple[int, int], folder: Path, progress: Progress | None) -> None:
@@ -653,7 +652,7 @@ def _first_numbers(hashes: Hashes) -> Int64:
 
 
 def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of consecutive texts that have about `rows` rows together.
+    """Return (start, stop) of groups of consecutive texts with about `rows` rows each.
 
     lengths: int64[texts], rows of each text.
     """
@@ -668,7 +667,7 @@ def spans(lengths: Int64, rows: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """The rows of texts in order, read from a store in blocks: one vector for each text, or ragged."""
+    """The rows of texts in order, read from a store: a vector for each text, or ragged rows."""
 
     snapshot: Snapshot
     numbers: Int64
@@ -690,7 +689,7 @@ class StoredRows:
 
     @cached_property
     def values(self) -> Float32:
-        """All vectors, float32[texts, d], a view if possible."""
+        """All vectors, float32[texts, d]; a view if possible."""
         return self.block(0, len(self))
 
     @cached_property
@@ -715,7 +714,7 @@ class StoredRows:
         self.snapshot.release()
 
     def stored_bytes(self) -> int:
-        """Return the number of bytes of the rows in the store, equal texts counted once."""
+        """Return the bytes of the rows in the store, counting equal texts once."""
         lengths = self.snapshot.lengths(np.unique(self.numbers))
         return int(lengths.sum() * self.snapshot.raw.shape[1])
 

@@ -27,7 +27,7 @@ LAST_ANSWERS = 50
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a pool's judging."""
+    """Settings of a pool's judging: grades, judges of a pair, repeats, hidden suggestions."""
 
     grades: tuple[int, ...] = (0, 1, 2, 3)
     each: int = 1
@@ -60,7 +60,7 @@ class Plan:
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> Plan:
-        """Return the plan in a journal's settings; absent ones get defaults."""
+        """Return the plan in a journal's settings; missing entries get defaults."""
         known = {one.name: settings[one.name] for one in fields(Plan) if one.name in settings}
         return Plan(**{**known, **({"grades": tuple(known["grades"])} if "grades" in known else {})})
 
@@ -73,7 +73,7 @@ class Plan:
         return drawn(self.seed, "again", judge, *pair) < self.twice
 
     def without_suggestion(self, pair: Pair) -> bool:
-        """Return True if the model's suggestion for a pair is hidden."""
+        """Return True if the model's suggestion for a pair stays hidden."""
         return drawn(self.seed, "blind", *pair) < self.blind
 
 
@@ -85,19 +85,19 @@ def drawn(seed: int, *names: str) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """The next pair for a judge, and the task: judge it, judge it again, or decide a disagreement."""
+    """A judge's next pair with its task: "judge", "again" (a second time) or "decide" (a disagreement)."""
 
     pair: JudgingPair
     task: Task = "judge"
 
     def item(self, judge: str) -> Item:
-        """Return the journal's key of the judge's answer."""
+        """Return the key of the judge's answer in the journal."""
         return judge, self.task, self.pair.query, self.pair.document, ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A snapshot of a pool: its answers, and the pairs being shown."""
+    """A snapshot of a pool's judging: pairs, plan, labels, pairs on judges' screens."""
 
     tasks: Tasks
     plan: Plan
@@ -108,7 +108,7 @@ class Table:
 
     @cached_property
     def shown(self) -> dict[str, dict[str, set[str]]]:
-        """{query: {document: judges who see the pair now}}, without expired claims."""
+        """Return {query: {document: judges to whom the pair is shown}}, without expired claims."""
         found: dict[str, dict[str, set[str]]] = {}
         for (judge, task, query, document, _), since in self.claims.items():
             if task == "judge" and self.now - since < CLAIM_SECONDS:
@@ -116,7 +116,7 @@ class Table:
         return found
 
     def in_front(self, judge: str) -> dict[Item, float]:
-        """Return {item: time of showing} of a judge's unanswered items; after an undo, the latest first."""
+        """Return {item: time when it was shown} of a judge's current items, without expired claims."""
         return {
             item: since
             for item, since in self.claims.items()
@@ -125,7 +125,7 @@ class Table:
 
     @cached_property
     def at_work(self) -> frozenset[str]:
-        """Judges who answered recently or have a pair in front of them."""
+        """Return the judges who answered recently or have a pair on their screens."""
         lately = {
             name
             for name, answers in self.standing.answers.items()
@@ -141,7 +141,7 @@ class Table:
         return held.union(*self.shown.get(query, {}).values())
 
     def is_open(self, pair: JudgingPair, judge: str) -> bool:
-        """Return True if a judge may take a pair: not seen by them, and short of judgments."""
+        """Return True if a pair lacks judgments, and the judge has neither judged nor opened it."""
         of_pair = self.standing.judged.get(pair.pair, {})
         looking = self.shown.get(pair.query, {}).get(pair.document, set())
         others = seats(of_pair) + len(looking - of_pair.keys())
@@ -149,7 +149,7 @@ class Table:
 
     @property
     def judged_pairs(self) -> int:
-        """Number of pairs with all requested judgments."""
+        """Return the number of pairs with all requested judgments."""
         return sum(
             count
             for query, levels in self.standing.levels.items()
@@ -167,7 +167,7 @@ class Table:
         )
 
     def met(self, judge: str) -> Counter[str]:
-        """Return {judge: number of queries that both have begun}, without judges who share none."""
+        """Return {judge: number of queries that both judges have begun}, without judges who share none."""
         held = [of_query for of_query in self.standing.held.values() if of_query[judge]]
         return Counter(name for of_query in held for name, count in of_query.items() if count)
 
@@ -175,8 +175,8 @@ class Table:
 def next_turn(table: Table, judge: str) -> Turn | None:
     """Return a judge's next pair; None if nothing is left.
 
-    Pairs being shown come first, then queries that the judge has begun, second judgments, and the new query
-    whose judges share the fewest queries with this one; deferred pairs come last.
+    In order: pairs on the screen, queries begun, second judgments, the new query whose judges share fewest
+    queries with this judge, deferred pairs.
     """
     tasks, standing = table.tasks, table.standing
     before_me = [
@@ -253,7 +253,10 @@ def turns_of_query(table: Table, judge: str, query: str) -> list[Turn]:
 
 
 def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
-    """Return (pair, its judgments) of each pair without a majority for a grade and without a decision, in order."""
+    """Return (pair, judgments) of each undecided pair without a majority for one grade, in order.
+
+    Grades closer than the plan's `apart` are no disagreement.
+    """
     decided = {(event.query, event.document) for event in table.standing.current("decide") if event.answers}
     found = []
     for names, of_pair in table.standing.judged.items():
@@ -267,8 +270,11 @@ def contested(table: Table) -> list[tuple[JudgingPair, tuple[Event, ...]]]:
 
 
 def next_decision(table: Table, judge: str) -> Turn | None:
-    """Return the disagreement shown to a judge last, else the first, that they have not graded and no other judge has
-    been shown within CLAIM_SECONDS; None if there is none."""
+    """Return the disagreement that a judge is to decide: the last shown to them, else the first; None without
+    any.
+
+    Pairs that the judge graded, or that another judge is shown, are left out.
+    """
     looked_at = {
         (query, document): name
         for (name, task, query, document, _), since in table.claims.items()
@@ -288,7 +294,7 @@ def next_decision(table: Table, judge: str) -> Turn | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """A judge's progress, with the estimated time left."""
+    """A judge's progress: pairs done, left and deferred, with the time of an answer."""
 
     done: int
     """Answers in force."""
@@ -306,7 +312,7 @@ class Progress:
 
 
 def progress(table: Table, judge: str) -> Progress:
-    """Return a judge's counts of done, open and deferred pairs, and the median time of an answer."""
+    """Return a judge's progress, with the median time of the last answers."""
     standing, plan = table.standing, table.plan
     missing = possible = 0
     for query, pairs in table.tasks.of_query.items():

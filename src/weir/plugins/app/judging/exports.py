@@ -35,13 +35,19 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def files_of(room: Room) -> tuple[str, ...]:
-    """Return the names of the files that a pool exports."""
+    """Return the names of a pool's exported files; golden sets add their queries, other pools their merged
+    judgments."""
     own = (QUERIES, room.tasks.golden) if room.tasks.golden else (MERGED,) if room.results else ()
     return *own, *FILES
 
 
 def exported(room: Room, name: str) -> bytes:
-    """Return the content of one of `files_of`; raises BadValue for examples without explained grades."""
+    """Return the bytes of an exported file.
+
+    name: an element of `files_of`.
+
+    Raises BadValue for examples without explained grades.
+    """
     if name == "labels.json":
         return json.dumps(_label_records(room), ensure_ascii=False, indent=1).encode() + b"\n"
     if name == "examples.toml":

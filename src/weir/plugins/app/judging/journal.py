@@ -38,7 +38,7 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """An entry by a judge, such as a grade, a preference, a note, or an undo."""
+    """An entry of the journal: a judge's grade, preference, note, undo, or a label taken back."""
 
     judge: str
     """The judge whose label it sets."""
@@ -76,7 +76,7 @@ class Event:
 
     @property
     def item(self) -> Item:
-        """The key of the label: judge, task, query and documents."""
+        """The key of the label: (judge, task, query, document, other document)."""
         return self.judge, self.task, self.query, self.document, self.other
 
     @property
@@ -149,7 +149,7 @@ def _storing(path: Path) -> Iterator[None]:
 
 @dataclass(eq=False)
 class Standing:
-    """The labels and notes that hold after the events so far."""
+    """The labels and notes in force after all events so far, with counts."""
 
     last: int = 0
     labels: dict[Item, list[Event]] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Standing:
     """All events by number."""
 
     def apply(self, event: Event) -> None:
-        """Update labels and notes by the next event."""
+        """Update labels, notes and counts by the next event."""
         self.last, self.numbered[event.number] = event.number, event
         changed = event
         if event.kind == "undone":
@@ -223,12 +223,12 @@ class Standing:
         return events[-1] if events and events[-1].kind != "withdrawn" else None
 
     def note(self, item: Item) -> str:
-        """Return a judge's note; "" for none."""
+        """Return the note of a judge on an item; "" for none."""
         events = self.notes.get(item)
         return events[-1].text if events else ""
 
     def current(self, task: Task | None = None) -> list[Event]:
-        """Return the events in force, of one task or all, in order, without notes."""
+        """Return the events in force, of one task or of all, in order; notes are left out."""
         found = (
             event
             for of_judge in self.of_judge.values()
@@ -239,13 +239,13 @@ class Standing:
 
 
 def seats(of_pair: Mapping[str, Event]) -> int:
-    """Return the number of judges who have graded or deferred a pair; "cannot tell" does not count."""
+    """Return the number of judges who graded or deferred a pair; "cannot tell" does not count."""
     return sum(event.kind != "unable" for event in of_pair.values())
 
 
 @dataclass(eq=False)
 class Journal:
-    """An open journal, safe for threads and other processes."""
+    """An open journal file, safe for threads and other processes."""
 
     path: Path
     _connection: sqlite3.Connection
@@ -254,7 +254,7 @@ class Journal:
 
     @staticmethod
     def open(path: Path) -> Journal:
-        """Return the journal at a path, created if missing; raises StoreError for another file or version."""
+        """Open a journal, created if missing; raises StoreError for another file or version."""
         with _storing(path):
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -287,14 +287,14 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[Standing]:
-        """Yield the current labels, including other processes' events."""
+        """Yield the current labels, with the events of other processes."""
         with self._lock:
             self._catch_up()
             yield self._standing
 
     @contextmanager
     def writing(self) -> Iterator[Standing]:
-        """Yield the current labels; events appended within are stored together at the end, or none.
+        """Yield the current labels; events appended within are stored together, or none after an error.
 
         A nested block belongs to the outer one. Raises StoreError if the file cannot be written.
         """
@@ -316,8 +316,7 @@ class Journal:
             self._catch_up()
 
     def append(self, *events: Event) -> list[Event]:
-        """Store events in one transaction; return them as stored. An event whose key is stored already is not
-        repeated."""
+        """Store events in one transaction and return them; an event with a known key is not stored again."""
         with self.writing():
             return [self._stored(one.key) or self._inserted(one) for one in events]
 
@@ -343,9 +342,9 @@ class Journal:
             self._standing.apply(_event(row))
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event and return it; None if there is none.
+        """Undo a judge's last event and return the undone event; None if there is none.
 
-        key: of the request, which counts once.
+        key: key of the request; the same request undoes once.
         """
         with self.writing() as standing:
             undone = self._stored(key)
@@ -360,25 +359,25 @@ class Journal:
             return None if undone is None else standing.numbered[int(undone.undoes or 0)]
 
     def claim(self, items: Iterable[Item], since: float | None = None) -> None:
-        """Record that items are being shown, now or at `since` (seconds since 1970)."""
+        """Record that items are shown now, or at `since` (seconds since 1970)."""
         with self.writing(), _storing(self.path):
             shown = time.time() if since is None else since
             rows = [(*item, shown) for item in items]
             self._connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def claims(self) -> dict[Item, float]:
-        """Return {item: time of showing, in seconds since 1970}, also for answered ones."""
+        """Return {item: time when it was shown, in seconds since 1970}, also of answered items."""
         with self._lock, _storing(self.path):
             return {tuple(row[:5]): row[5] for row in self._connection.execute("SELECT * FROM claims")}
 
     def settled_grades(self, query: str) -> dict[str, float]:
-        """Return {document: settled grade} of the documents graded for a query."""
+        """Return {document: settled grade} for a query."""
         with self._lock, _storing(self.path):
             rows = self._connection.execute("SELECT document, grade FROM settled WHERE query = ?", (query,))
             return {str(document): float(grade) for document, grade in rows}
 
     def settled_pairs(self) -> int:
-        """Return the number of graded pairs."""
+        """Return the number of pairs with a settled grade."""
         with self._lock, _storing(self.path):
             [count] = self._connection.execute("SELECT COUNT(*) FROM settled").fetchone()
         return int(count)
@@ -390,7 +389,7 @@ class Journal:
         return {name: json.loads(value) for name, value in rows}
 
     def declare(self, settings: Mapping[str, object]) -> None:
-        """Store settings by name, in place of earlier values."""
+        """Store settings by name, replacing earlier values."""
         with self.writing(), _storing(self.path):
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)

@@ -51,7 +51,7 @@ SHOWN_LABELS = 200
 
 @dataclass(frozen=True)
 class ShownPool:
-    """A pool, as all its pages show it."""
+    """A pool's facts on all its pages: names, grades, reasons, guidelines."""
 
     name: str
     """Its name in URLs."""
@@ -67,7 +67,7 @@ class ShownPool:
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A pair with its texts and the judge's own answer."""
+    """A pair with its texts and metadata, and the judge's own answer."""
 
     number: int
     query: str
@@ -115,7 +115,7 @@ class JudgePage:
 
 @dataclass(frozen=True)
 class QueryPage:
-    """The pairs of a query that a judge has graded or may grade."""
+    """The page with all pairs of a query for a judge."""
 
     pool: ShownPool
     name: str
@@ -128,7 +128,7 @@ class QueryPage:
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A row of a judge's list of queries."""
+    """A query with a judge's progress, in the list of queries."""
 
     name: str
     query: str
@@ -141,7 +141,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class QueriesPage:
-    """A pool's queries, with a judge's progress."""
+    """The list of a pool's queries, with a judge's progress."""
 
     pool: ShownPool
     queries: tuple[QueryRow, ...]
@@ -281,7 +281,7 @@ def _query_page(visit: Visit) -> QueryPage:
 
 
 def queries_page(visit: Visit) -> QueriesPage:
-    """Return a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
+    """Return the list of a pool's queries with a judge's progress; raises BadValue for an unnamed visitor."""
     room, judge = _room_of(visit), _judge_of(visit)
     with room.table() as table:
         rows = [
@@ -341,8 +341,11 @@ def _documents(
 # What judges do.
 
 
-def answer(visit: Visit) -> Redirect:
-    """Store an answer and redirect to the next pair or the list; raises BadValue for an incomplete answer."""
+def store_answer(visit: Visit) -> Redirect:
+    """Store a judge's note and answer from a form, and redirect to the next pair or the list.
+
+    Raises BadValue for an incomplete answer.
+    """
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     pair, deciding = room.pair(given.get("number", "")), given.get("back") == "decide"
     kind, key = given.get("kind", "graded"), given.get("key", "")
@@ -363,7 +366,7 @@ def answer(visit: Visit) -> Redirect:
 
 
 def prefer(visit: Visit) -> Redirect:
-    """Store a preference and redirect to the next comparison; raises BadValue for an incomplete answer."""
+    """Store a judge's preference from a form, and redirect to the next comparison; raises BadValue."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     kind = _one_of(PREFERENCES, given.get("kind", "preferred"))
     outcome = _number(given.get("grade")) if kind == "preferred" else None
@@ -374,7 +377,7 @@ def prefer(visit: Visit) -> Redirect:
 
 
 def undo(visit: Visit) -> Redirect:
-    """Undo the judge's last answer and redirect to its pair; without one, to the previous page."""
+    """Undo the judge's last answer, and redirect to its pair; without an answer, to the previous page."""
     room, judge, given = _room_of(visit), _judge_of(visit), visit.given
     undone = room.undo(judge, given.get("key", ""))
     if undone is None:
@@ -428,7 +431,7 @@ def _whole(given: Mapping[str, str], name: str, otherwise: int) -> int:
 
 @dataclass(frozen=True)
 class RoomRow:
-    """A pool in the list, with its progress."""
+    """A pool with its progress, in the list of pools."""
 
     name: str
     collection: str
@@ -453,7 +456,7 @@ class RoomsPage:
 
 @dataclass(frozen=True)
 class SupervisorPage:
-    """The owner's page of a pool: progress, agreement and settings."""
+    """The owner's page of a pool: progress, agreement, settings, files."""
 
     pool: ShownPool
     plan: Plan
@@ -477,7 +480,7 @@ class SupervisorPage:
 
 @dataclass(frozen=True)
 class TakenRow:
-    """A group of labels taken back together."""
+    """A group of labels that were taken back together."""
 
     number: int
     labels: int
@@ -489,7 +492,7 @@ class TakenRow:
 
 @dataclass(frozen=True)
 class BackPage:
-    """The labels that a filter would take back."""
+    """The page for taking back the labels that a filter selects."""
 
     pool: ShownPool
     query: str
@@ -510,7 +513,7 @@ class BackPage:
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """A query whose values changed."""
+    """A query with its values before and after a pool's judgments."""
 
     query: str
     text: str
@@ -520,7 +523,7 @@ class ChangedRow:
 
 @dataclass(frozen=True)
 class ChangedPage:
-    """Scores before and after a pool's judgments."""
+    """The page of scores before and after a pool's judgments."""
 
     pool: ShownPool
     changes: Changes | None
@@ -539,7 +542,7 @@ class ChangedPage:
 
 
 def start(visit: Visit) -> Redirect | RoomsPage:
-    """Return the list of open pools; of a single pool redirect to its page."""
+    """Return the list of open pools; redirect to the page of a single pool."""
     found = list(_rooms_of(visit))
     if len(found) == 1:
         return Redirect(address("judge", found[0].name, *([] if visit.judge else ["progress"])))
@@ -547,7 +550,7 @@ def start(visit: Visit) -> Redirect | RoomsPage:
 
 
 def room_row(room: Room) -> RoomRow:
-    """Return a pool's progress."""
+    """Return a pool with its progress, as a row of the list of pools."""
     tasks = room.tasks
     with room.table() as table:
         return RoomRow(
@@ -589,7 +592,8 @@ def _progress_page(visit: Visit) -> SupervisorPage:
 
 
 def set_plan(visit: Visit) -> Redirect:
-    """Change a pool's settings and redirect to its progress; raises BadValue for values out of range."""
+    """Change a pool's settings by a form, and redirect to its progress; raises BadValue for values out of
+    range."""
     room, given = _room_of(visit), visit.given
     values: dict[str, object] = {}
     for one in fields_of_class(Plan):
@@ -625,7 +629,7 @@ def _add_comparisons(visit: Visit) -> Redirect:
 
 
 def back_page(visit: Visit) -> BackPage:
-    """Return the labels that a filter would take back; raises BadValue for an invalid date."""
+    """Return the page of labels that the URL's filter would take back; raises BadValue for an invalid date."""
     return _back_page(visit, dict(visit.asked), "")
 
 
@@ -757,7 +761,7 @@ def _verdicts(changes: Changes | None) -> str:
 
 
 def download(visit: Visit) -> Download:
-    """Return a file that the pool exports; raises UnknownName for another."""
+    """Return a file of a pool for download; raises UnknownName for an unknown file."""
     room = _room_of(visit)
     found = {name.removesuffix(".json"): name for name in files_of(room)}
     if visit.names["file"] not in found:
@@ -782,8 +786,8 @@ def _new_room(visit: Visit) -> Redirect:
 
 
 def add_query(visit: Visit) -> Redirect:
-    """Add a query and documents to a pool of its collection, a typed one to the golden set; redirect to
-    judging it.
+    """Add a query with documents to the pool of single queries, or a typed one to the golden set; redirect to
+    judging.
 
     Raises BadValue if texts are not on this machine or no documents are given.
     """
@@ -823,7 +827,7 @@ PAGES: Sequence[Page] = [
     Page("/judge/{room}/decide", "judging/judge.html", _decide_page, judges=True),
     Page("/judge/{room}/compare", "judging/compare.html", _compare_page, judges=True),
     Page("/judge/{room}", "judging/judge.html", _judge_page, judges=True),
-    Page("/judge/{room}/answer", "judging/judge.html", answer, judges=True, writes=True),
+    Page("/judge/{room}/answer", "judging/judge.html", store_answer, judges=True, writes=True),
     Page("/judge/{room}/prefer", "judging/compare.html", prefer, judges=True, writes=True),
     Page("/judge/{room}/undo", "judging/judge.html", undo, judges=True, writes=True),
     Page("/judge/{room}/plan", "judging/progress.html", set_plan, writes=True),

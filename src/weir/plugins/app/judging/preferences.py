@@ -16,7 +16,7 @@ from weir.plugins.app.judging.tasks import Tasks
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two documents, or two systems' rankings, to compare for a query."""
+    """Two documents, or two systems' rankings, for a judge to compare for a query."""
 
     number: int
     """Index from 0, its name in pages."""
@@ -30,16 +30,19 @@ class Comparison:
     """Documents shown of each."""
 
     def item(self, judge: str) -> Item:
-        """Return the journal's key of a judge's answer."""
+        """Return the key of a judge's answer in the journal."""
         return judge, self.task, self.query, self.first, self.second
 
     def left(self, seed: int, judge: str) -> str:
-        """Return the document or system on a judge's left, drawn by the seed."""
+        """Return the document or system shown on a judge's left, drawn by the seed."""
         return self.first if drawn(seed, "side", *self.item(judge)) < 0.5 else self.second
 
 
 def compared_documents(tasks: Tasks, each: int, seed: int) -> list[Comparison]:
-    """Return up to `each` random pairs of documents for each query; raises BadValue if no query has two."""
+    """Return up to `each` random pairs of documents for each query, as comparisons.
+
+    Raises BadValue if no query has two documents, or `each` is 0.
+    """
     found: list[Comparison] = []
     for query, pairs in tasks.of_query.items():
         names = sorted(one.document for one in pairs)
@@ -79,7 +82,7 @@ def compared_rankings(first: tuple[str, Run], second: tuple[str, Run], k: int, s
 
 
 def next_comparison(table: Table, comparisons: Sequence[Comparison], judge: str) -> Comparison | None:
-    """Return a judge's next comparison: shown last, then short of judges, then deferred; None if nothing is left."""
+    """Return a judge's next comparison: on the screen, short of judges, or deferred; None if nothing is left."""
     mine = table.in_front(judge)
     if before_me := [one for one in comparisons if one.item(judge) in mine]:
         return max(before_me, key=lambda one: mine[one.item(judge)])

@@ -56,7 +56,7 @@ MOST_TEXT = 10_000
 
 @dataclass(frozen=True)
 class Answer:
-    """A judge's answer, without the judge and the pair or comparison."""
+    """A judge's answer to a pair or comparison: kind, grade, text and time."""
 
     kind: Kind
     grade: float | None = None
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class ChangedQuery:
-    """A query's values before and after a pool's judgments, one for each of its runs, in their order."""
+    """The values of a query for each run before and after a pool's judgments."""
 
     query: str
     before: tuple[float, ...]
@@ -79,14 +79,14 @@ class ChangedQuery:
 
     @property
     def change(self) -> float:
-        """Largest absolute change of a system; 0 if nothing was judged before."""
+        """The largest absolute change of a system's value; 0 if nothing was judged before."""
         pairs = zip(self.before, self.after, strict=True)
         return max((abs(now - then) for then, now in pairs if not math.isnan(then)), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Scores of systems before and after a pool's judgments."""
+    """Means, order of systems and verdicts before and after a pool's judgments."""
 
     measure: str
     rows: tuple[Relabelled, ...]
@@ -107,7 +107,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A group of labels taken back together."""
+    """A group of labels that were taken back together."""
 
     events: tuple[Event, ...]
     """The events that took them back, in order."""
@@ -120,7 +120,7 @@ class TakenBack:
 
 @dataclass(eq=False)
 class Room:
-    """An open pool: pairs, journal and settings, shared by its pages."""
+    """A pool open for judging: its pairs, journal and settings, shared by all pages."""
 
     name: str
     """Its name in URLs."""
@@ -140,9 +140,9 @@ class Room:
         collection: Subject | None = None,
         suggestions: Qrels | None = None,
     ) -> Room:
-        """Return an opened folder of `weir labels pool`; its journal is created if missing.
+        """Open a folder of `weir labels pool`; its journal is created if missing.
 
-        collection: where the texts are; None takes the texts on the sheet.
+        collection: source of the texts; None takes the sheet's.
         suggestions: a model's labels to suggest.
 
         Raises BadValue without pairs to judge.
@@ -151,12 +151,12 @@ class Room:
         return Room(folder.resolve().name, folder, tasks, Journal.open(folder / JOURNAL), collection)
 
     def plan(self) -> Plan:
-        """Return the current settings of the judging."""
+        """Return the current settings; by default the sheet's grades and Plan's defaults."""
         scale = {"grades": self.tasks.grades} if self.tasks.grades else {}
         return Plan.of({**scale, **self.journal.settings()})
 
     def set_plan(self, plan: Plan) -> None:
-        """Store settings; raises BadValue for a scale without a grade already given."""
+        """Store settings; raises BadValue if the scale lacks a grade that was given already."""
         with self.journal.writing() as standing:
             given = {float(event.grade or 0) for event in standing.current() if event.kind in GRADED}
             lost = sorted(given - set(map(float, plan.grades)))
@@ -166,20 +166,21 @@ class Room:
 
     @contextmanager
     def table(self, write: bool = False) -> Iterator[Table]:
-        """Yield the answers and the pairs being shown; with `write`, others change nothing within the block."""
+        """Yield a snapshot of the judging; with `write`, nobody else can write within the block."""
         with self.journal.writing() if write else self.journal.reading() as standing:
             yield Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def snapshot(self) -> Table:
-        """Return a copy of the answers and the pairs being shown."""
+        """Return a copy of the judging's state that later events do not change."""
         standing = Standing()
         for event in self.journal.events():
             standing.apply(event)
         return Table(self.tasks, self.plan(), standing, self.journal.claims(), time.time())
 
     def decision(self, table: Table, fresh: bool = True) -> Decision | None:
-        """Return which system is best by the judged queries; None for fewer than two systems, no judged
-        query, or an unknown origin of the pool.
+        """Return which system is best by the judged queries.
+
+        None for fewer than two systems, no judged query, or a pool of unknown origin.
 
         fresh: False accepts a decision made for the same number of queries, although grades may have changed.
         """
@@ -200,7 +201,7 @@ class Room:
     def turn(self, judge: str, deciding: bool = False) -> Turn | None:
         """Return the pair that a judge is to grade, recorded as shown; None if nothing is left.
 
-        deciding: return a disagreement instead.
+        deciding: return a disagreement to decide instead.
         """
         with self.table() as table:
             turn = next_decision(table, judge) if deciding else next_turn(table, judge)
@@ -225,7 +226,7 @@ class Room:
             return turns
 
     def pair(self, number: str) -> JudgingPair:
-        """Return the pair of this number; raises UnknownName, also for a removed query."""
+        """Return the pair of a number; raises UnknownName, also for a removed query."""
         if not number.isdecimal() or int(number) >= len(self.tasks.pairs):
             raise UnknownName("pair of this pool", number, [])
         pair = self.tasks.pairs[int(number)]
@@ -234,7 +235,7 @@ class Room:
         return pair
 
     def query_text(self, query: str) -> str:
-        """Return a query's text, else its identifier."""
+        """Return a query's text, from the pool or else its results; without text the identifier."""
         if self.tasks.queries.get(query) or not about_sheet(self.folder / SHEET).get("targets"):
             return self.tasks.query_text(query)
         queries = self.subject().queries
@@ -242,7 +243,7 @@ class Room:
         return query if queries is None or code < 0 else queries.text[code] or query
 
     def texts(self, query: str, documents: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (title, text) of documents, from the pool or else the collection; "" if unknown."""
+        """Return (title, text) of each document, from the pool or else the collection; "" if unknown."""
         found = []
         for name in documents:
             pair = self.tasks.by_pair.get((query, name))
@@ -256,20 +257,22 @@ class Room:
         return found
 
     def item_of(self, judge: str, pair: JudgingPair, deciding: bool = False) -> Item:
-        """Return the key of a judge's answer on a pair: a first judgment, a second, or a decision."""
+        """Return the key of a judge's answer to a pair: a first or second judgment, or a decision."""
         if deciding:
             return Turn(pair, "decide").item(judge)
         again = Turn(pair, "again").item(judge)
         return again if again in self.journal.claims() else Turn(pair).item(judge)
 
     def suggestion(self, turn: Turn, plan: Plan) -> float | None:
-        """Return the grade that a model suggests for a pair; None without one, if it is hidden at random, and for
-        another task than judging."""
+        """Return the grade that a model suggests for a pair.
+
+        None without one, if hidden at random, and for second judgments and decisions.
+        """
         shown = turn.task == "judge" and not plan.without_suggestion(turn.pair.pair)
         return self.tasks.suggestions.get(turn.pair.pair) if shown else None
 
     def answer(self, judge: str, pair: JudgingPair, answer: Answer, deciding: bool = False) -> Event:
-        """Store an answer and return its event.
+        """Store a judge's answer to a pair, and return its event.
 
         deciding: the answer decides a disagreement.
 
@@ -301,7 +304,7 @@ class Room:
             return stored
 
     def undo(self, judge: str, key: str = "") -> Event | None:
-        """Undo a judge's last event, show its pair again, and return the event; None if there is none."""
+        """Undo a judge's last event, show its pair again, and return the undone event; None if there is none."""
         with self.journal.writing():
             undone = self.journal.undo(judge, key)
             if undone is not None and undone.kind != "noted":
@@ -311,7 +314,7 @@ class Room:
     # Comparisons.
 
     def comparisons(self) -> list[Comparison]:
-        """Return the comparisons added to this pool, by number."""
+        """Return the pool's comparisons, by number."""
         stored = self.journal.settings().get("comparisons", [])
         return [
             Comparison(**{**one, "documents": tuple(tuple(side) for side in one["documents"])})
@@ -319,7 +322,7 @@ class Room:
         ]
 
     def compare(self, comparisons: Sequence[Comparison]) -> None:
-        """Add comparisons that the pool lacks."""
+        """Add the comparisons that the pool lacks, numbered after the others."""
         with self.journal.writing():
             before = self.comparisons()
             there = {(one.task, one.query, one.first, one.second) for one in before}
@@ -336,7 +339,9 @@ class Room:
             return found
 
     def prefer(self, judge: str, number: str, answer: Answer) -> Event:
-        """Store a preference and return its event; grade 1 is the left side, -1 the right, 0 neither.
+        """Store a judge's preference in a comparison, and return its event.
+
+        answer: its grade is 1 for the left side, -1 for the right side, 0 for neither.
 
         Raises UnknownName for an unknown comparison, BadValue for another grade.
         """
@@ -367,7 +372,7 @@ class Room:
         return tuple(map(str, about_sheet(self.folder / SHEET).get("targets", ())))
 
     def take_back(self, labels: Sequence[Event], author: str, reason: str) -> int:
-        """Take back the labels that still hold; return their number."""
+        """Take back those labels that are still in force, and return their number."""
         now = time.time()
         with self.journal.writing() as standing:
             there = [one for one in labels if standing.label(one.item) == one]
@@ -392,9 +397,9 @@ class Room:
         return [TakenBack(tuple(events)) for _, events in sorted(found.items(), reverse=True)]
 
     def put_back(self, number: str, author: str) -> int:
-        """Put back a group of labels taken back; return their number. Raises UnknownName.
+        """Put back the group of labels with a number, and return how many they are; raises UnknownName.
 
-        A label that its judge has given again keeps the new value.
+        A label that its judge has set again keeps the new value.
         """
         with self.journal.writing():
             found = next((one for one in self.taken_back() if str(one.group_number) == number), None)
@@ -415,9 +420,9 @@ class Room:
         return len(found.events)
 
     def remove_query(self, query: str, author: str) -> int:
-        """Remove a query and take its labels back; return their number. Raises UnknownName.
+        """Remove a query, take its labels back, and return their number; raises UnknownName.
 
-        The same text typed again, or its labels put back, restores it.
+        Typing the same text again, or putting labels back, restores it.
         """
         if query not in self.tasks.of_query:
             raise UnknownName("query of this pool", query, self.tasks.of_query)
@@ -428,7 +433,7 @@ class Room:
         return taken
 
     def restore(self, queries: Collection[str]) -> None:
-        """Restore removed queries."""
+        """Restore removed queries; others stay as they are."""
         if self.tasks.removed & set(queries):
             self._set_removed(self.tasks.removed - set(queries))
 
@@ -447,13 +452,13 @@ class Room:
             return self._subject
 
     def merged(self) -> Qrels:
-        """Return the judgments of the pool's results, replaced by people's new ones; raises FormatError
-        without new ones."""
+        """Return the judgments of the pool's results, with people's new ones replacing old ones; raises
+        FormatError without any."""
         new, _ = settled_judgments(self.journal.path)
         return relabelled(judged_anew([self.subject()], new)[0], new)[1]
 
     def changes(self, measure: str = "nDCG@10", subject: Subject | None = None) -> Changes:
-        """Return scores, shares of unjudged documents and verdicts before and after the pool's judgments.
+        """Return means, order of systems and verdicts before and after the pool's judgments.
 
         subject: other rankings and judgments than the pool's.
 

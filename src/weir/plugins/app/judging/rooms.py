@@ -1,7 +1,7 @@
 """The open pools of a server: one folder's, or those beside a results folder.
 
-Beside it lie pools of query lists (`<collection>-1`, ...), of single queries (`<collection>-queries`), and of
-typed queries (`golden-<collection>`).
+Pools beside results: `<collection>-1`, ... of query lists, `<collection>-queries`, and `golden-<collection>`
+of typed queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BESIDE = "-judging"
 
 @dataclass(frozen=True, eq=False)
 class Rooms:
-    """All open pools, by name."""
+    """The open pools of a server, by name."""
 
     folder: Path
     """Folder of pools made from pages."""
@@ -49,9 +49,9 @@ class Rooms:
         suggestions: Qrels | None = None,
         judges: Sequence[str] = (),
     ) -> Rooms:
-        """Return the opened pools of a folder of `weir labels pool`: its own sheet, or one in each subfolder.
+        """Open the pool of a folder of `weir labels pool`, or of each subfolder.
 
-        collection: where the texts are; None takes those on the sheets.
+        collection: source of the texts; None takes the sheets'.
         suggestions: a model's labels to suggest.
 
         Raises BadValue without pairs to judge.
@@ -61,10 +61,7 @@ class Rooms:
 
     @staticmethod
     def beside(results: Path, suggestions: Qrels | None = None, judges: Sequence[str] = ()) -> Rooms:
-        """Return the opened pools beside a results folder.
-
-        suggestions: a model's labels to suggest.
-        """
+        """Open the pools in the folder beside a results folder, whose name ends in -judging."""
         folder = results.resolve().with_name(results.resolve().name + BESIDE)
         rooms = Rooms(folder, results, tuple(judges), suggestions)
         for sheet in sheets_of(folder):
@@ -81,7 +78,7 @@ class Rooms:
             room.journal.close()
 
     def room(self, name: str) -> Room:
-        """Return the pool of this name; raises UnknownName."""
+        """Return the pool of a name; raises UnknownName."""
         if name not in self._rooms:
             raise UnknownName("pool", name, self._rooms)
         return self._rooms[name]
@@ -89,13 +86,12 @@ class Rooms:
     def made(
         self, collection: str, systems: Sequence[str], queries: Sequence[str], k: int, again: bool
     ) -> Room:
-        """Make a pool of the first k documents of some systems (of none: all) for some queries, and return
-        it.
+        """Make a pool of the first k documents of some systems for some queries, and return it, opened.
 
-        again: also take judged documents.
+        systems: () takes all systems.
+        again: include judged documents.
 
-        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName for a
-        collection, system or query that the results lack.
+        Raises BadValue without a results folder or queries, or if nothing is unjudged; UnknownName.
         """
         results = self._beside()
         subjects = {one.name: one for one in subjects_of([results])}
@@ -116,10 +112,8 @@ class Rooms:
             return self._rooms[name]
 
     def with_query(self, collection: str, dataset: Dataset, query: str, documents: Sequence[str]) -> Room:
-        """Add documents of a query to its collection's pool of single queries; return that pool.
-
-        Raises UnknownName for an unknown query, BadValue without a results folder.
-        """
+        """Add documents of a query to its collection's pool of single queries, and return it; raises
+        UnknownName, BadValue."""
         if dataset.all_queries.get(query) is None:
             raise UnknownName(f"query of {collection}", query, dataset.all_queries.ids)
         subject = Subject(collection, dataset.corpus, dataset.all_queries, dataset.qrels)
@@ -130,11 +124,10 @@ class Rooms:
     def with_typed(
         self, collection: str, dataset: Dataset, text: str, documents: Sequence[str]
     ) -> tuple[Room, str]:
-        """Add a typed query with documents to a collection's golden set; return (pool, the query's
+        """Add a typed query with documents to a collection's golden set, and return (pool, the query's
         identifier).
 
-        The golden set is a TOML file beside the pool's folder. Raises BadValue without a results folder or
-        for missing documents.
+        An equal text keeps its identifier. Raises BadValue without a results folder or for missing documents.
         """
         self._beside()
         name, text = _golden_name(collection), sheet_text(text)
@@ -154,7 +147,7 @@ class Rooms:
     def grades_of(self, collection: str, query: str, text: str) -> dict[str, tuple[float, str]]:
         """Return {document: (grade, pool)} of people's judgments for a query.
 
-        query: identifier; "" for a typed query, which is found by its text.
+        query: its identifier; "" finds a typed query by its text.
         """
         found: dict[str, tuple[float, str]] = {}
         for room in self:
@@ -231,7 +224,7 @@ def _collection_file(dataset: Dataset, name: str) -> str:
 
 
 def sheets_of(folder: Path) -> list[Path]:
-    """Return the sheet in a folder, else those in its subfolders, by name."""
+    """Return the sheet in a folder, else the sheets in its subfolders by name; [] without any."""
     return [folder / SHEET] if (folder / SHEET).is_file() else sorted(folder.glob(f"*/{SHEET}"))
 
 

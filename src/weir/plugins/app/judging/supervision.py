@@ -42,7 +42,7 @@ def _qrels_of(events: Sequence[Event]) -> dict[str, Qrels]:
 
 @dataclass(frozen=True)
 class Suggested:
-    """How often a judge's grade equals a model's suggestion, shown and hidden."""
+    """How often a judge's grade equals a model's suggestion, for shown and for hidden suggestions."""
 
     shown: int
     """Pairs graded with the suggestion in view."""
@@ -64,7 +64,7 @@ class Suggested:
 
 @dataclass(frozen=True)
 class JudgeRow:
-    """Counts, speed and habits of one judge."""
+    """A judge's counts, speed, repeated pairs, drift and use of suggestions."""
 
     name: str
     graded: int
@@ -97,7 +97,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class Supervision:
-    """The progress of a pool, and its judges' agreement, speed and drift."""
+    """The state of a pool's judging, with agreement, speed and drift of its judges."""
 
     pairs: int
     judged: int
@@ -117,7 +117,7 @@ class Supervision:
 
 
 def supervision(table: Table) -> Supervision:
-    """Return the state of a pool's judging and of each judge, by name."""
+    """Return the state of a pool's judging, and a row for each judge, by name."""
     standing, tasks = table.standing, table.tasks
     first = standing.current("judge")
     labels = _qrels_of(first)
@@ -215,10 +215,10 @@ def _chance_of_run(run: int, answers: int, grade: float, others: Sequence[float]
 
 
 def _drift_of(judge: str, labels: Sequence[Event]) -> tuple[float, float, float]:
-    """Return (drift, low, high of its 95% interval); all NaN for too few queries in a half.
+    """Return (drift, low, high of its 95% interval); all NaN for too few queries.
 
-    Queries that others graded too are halved by time; the drift is the mean difference to others' grades in
-    the later half minus that in the first.
+    The drift is a judge's mean difference to others' grades in the later half of queries, minus the earlier
+    half.
     """
     others: dict[Pair, list[float]] = {}
     for event in labels:

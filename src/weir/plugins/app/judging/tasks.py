@@ -52,7 +52,7 @@ MEANINGS = {
 
 
 def content_hash(title: str, text: str) -> str:
-    """Return 16 hex digits, a hash of a document's text, equal for the sheet's and the collection's text."""
+    """Return 16 hex digits, a hash of title and text, the same for a sheet's form of the text."""
     return _digest(f"{sheet_text(title)}\n{sheet_text(text)}")
 
 
@@ -62,7 +62,7 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class JudgingPair:
-    """A query and a document to judge."""
+    """A query and a document to judge, with the document's texts."""
 
     number: int
     """Position in the pool, its name in pages."""
@@ -81,7 +81,7 @@ class JudgingPair:
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """All pairs to judge, in order."""
+    """The pairs to judge in a pool, in order, with queries, guidelines and suggestions."""
 
     name: str
     """Name of the collection."""
@@ -105,7 +105,7 @@ class Tasks:
 
     @cached_property
     def of_query(self) -> dict[str, tuple[JudgingPair, ...]]:
-        """{query: its pairs}, both in the pool's order, without removed queries."""
+        """Return {query: its pairs}, both in the pool's order; removed queries are left out."""
         found: dict[str, list[JudgingPair]] = {}
         for pair in self.by_pair.values():
             found.setdefault(pair.query, []).append(pair)
@@ -113,16 +113,16 @@ class Tasks:
 
     @cached_property
     def by_pair(self) -> dict[Pair, JudgingPair]:
-        """{(query, document): pair}, without removed queries."""
+        """Return {(query, document): pair}; removed queries are left out."""
         return {one.pair: one for one in self.pairs if one.query not in self.removed}
 
     @property
     def asked(self) -> dict[str, str]:
-        """{query: text}, without removed queries."""
+        """Return {query: text}; removed queries are left out."""
         return {query: text for query, text in self.queries.items() if query not in self.removed}
 
     def query_text(self, query: str) -> str:
-        """Return a query's text, else its identifier."""
+        """Return the text of a query; its identifier if there is no text."""
         return self.queries.get(query) or query
 
     def has_changed(self, label: Event) -> bool:
@@ -131,7 +131,7 @@ class Tasks:
         return bool(label.content) and pair is not None and pair.content != label.content
 
     def guidelines_for(self, grades: Sequence[int]) -> str:
-        """Return the guidelines as Markdown, with the meanings of these grades."""
+        """Return the guidelines as Markdown, with the meanings of these grades filled in."""
         said = MEANINGS.get(len(grades), ())
         ordered = sorted(grades)
         lines = [f"- **{grade}**: {text}" for grade, text in zip(ordered, said, strict=True)] if said else [
@@ -147,7 +147,7 @@ class Tasks:
 def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: Qrels | None = None) -> Tasks:
     """Return the ungraded pairs of a folder or sheet of `weir labels pool`.
 
-    collection: gives texts with their line breaks; None takes those on the sheet.
+    collection: source of texts with line breaks; None takes the sheet's.
     suggestions: a model's labels to suggest.
 
     Raises FormatError for a malformed sheet, BadValue without such pairs or for a repeated pair.
@@ -188,7 +188,7 @@ def tasks_of_pool(folder: Path, collection: Subject | None = None, suggestions: 
 
 
 def query_key(text: str) -> str:
-    """Return a query's text without differences of case, blanks and Unicode composition."""
+    """Return a query's text in lower case, with single blanks and composed characters."""
     return unicodedata.normalize("NFC", sheet_text(text)).casefold()
 
 
@@ -198,7 +198,7 @@ def same_query(one: str, other: str) -> bool:
 
 
 def write_queries(folder: Path, queries: Mapping[str, str]) -> None:
-    """Write a golden set's queries as JSON lines, unless the file has them already."""
+    """Write a golden set's queries as JSON lines, unless the file already holds them."""
     rows = [json.dumps({"_id": one, "text": text}, ensure_ascii=False) for one, text in queries.items()]
     path, text = folder / QUERIES, "".join(f"{row}\n" for row in rows)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -234,9 +234,9 @@ def grades_by_pair(qrels: Qrels) -> dict[Pair, float]:
 
 
 def write_pairs(subject: Subject, pairs: Sequence[Pair], folder: Path, origin: Mapping[str, object]) -> None:
-    """Write pairs as a new pool, or append new ones to it; a query's documents are in random order.
+    """Write pairs as a new pool, or append missing ones to an existing pool; documents are in random order.
 
-    origin: more entries of the pool's description, such as `targets` and `collections`.
+    origin: more entries of a new pool's description.
 
     Raises BadValue without pairs, and for an identifier with a tab or line end.
     """

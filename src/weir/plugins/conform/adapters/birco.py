@@ -1,8 +1,7 @@
 """BIRCO: evaluation/rank2metric.py of a checkout, without resampling; means only.
 
-It takes rankings of whole pools of ten or more, without scores. So ties stay in the order of the input, documents not
-returned go to the end, unjudged ones have grade 0, and small pools are filled with documents of grade 0. It runs in a
-copy of the checkout's evaluation folder, beside datasets/relic/test_set.pickle.
+It takes rankings of whole pools of ten or more, without scores. Ties stay in the order of the input,
+documents not returned go to the end, unjudged ones have grade 0, and small pools are filled.
 """
 
 from __future__ import annotations
@@ -67,7 +66,10 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
 
 
 def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str, list[str]]]:
-    """Return (grades, ranking) of each judged query, both filled up to 10 documents."""
+    """Return (grades, rankings) of the judged queries, filled up to 10 documents each.
+
+    Documents not returned follow in the ranking; unjudged and added documents have grade 0.
+    """
     qrel, ranks = {}, {}
     for query, judged in vector["qrels"].items():
         scored = sorted(vector["run"].get(query, []), key=lambda one: -one[1])
@@ -83,7 +85,8 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 @functools.cache
 def beside() -> pathlib.Path:
-    """Copy the program's folder into a temporary one, removed at exit, and enter it; return its path."""
+    """Copy the program into a temporary folder, removed at exit; enter it, put it first in sys.path, and
+    return its path."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     (scratch / "datasets" / "relic").mkdir(parents=True)
@@ -97,7 +100,8 @@ def beside() -> pathlib.Path:
 
 @functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """Run the program and return {name: figure}; raises RuntimeError if it fails."""
+    """Run the program on pickled test set and rankings, and return {name: printed figure}; raises
+    RuntimeError."""
     scratch = beside()
     (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
     (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)

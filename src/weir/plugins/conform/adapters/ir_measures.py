@@ -1,7 +1,6 @@
-"""ir-measures: its default pipeline of providers, over named tuples.
+"""ir-measures: its default pipeline of providers, each with its own order of ties, over named tuples.
 
-ERR and exponential gains run gdeval.pl, which takes query identifiers that are numbers only; RBP is cwl_eval's,
-Judged its own: each provider has its own order of ties.
+ERR and exponential gains run gdeval.pl, which takes only numbers as query identifiers.
 """
 
 from __future__ import annotations

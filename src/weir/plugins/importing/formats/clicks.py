@@ -109,9 +109,9 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table by query, document and perhaps position, or by impression.
+    """Yield judgments from a table of clicks by query, document and perhaps position, or of impressions.
 
-    Raises BadValue, while read, for a table without clicks or impressions.
+    Raises BadValue, while read, without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -197,7 +197,7 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a log of the clickmodels project; each result of a search is an impression at its
+    """Yield judgments from a click log of the clickmodels project; each result is an impression at its
     position."""
     log = _Impressions()
     for line, cells in _searches(contents):
@@ -236,7 +236,7 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from impressions and clicks by query text, a document once for each search.
+    """Yield judgments from impressions and clicks of User Behavior Insights, a document once in each search.
 
     Raises BadValue, while read, if either is missing.
     """

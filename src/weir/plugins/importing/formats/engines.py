@@ -53,7 +53,7 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments; a document is `_id`, or `_index/_id` if several indexes are rated."""
+    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them."""
     requests = objects(contents.value, "requests")
     indexes = {text_of(one, "_index") for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
@@ -107,7 +107,8 @@ def _match_texts(value: object, field: str = "") -> Iterator[str]:
     ),
 )
 def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the top of a run, and judgments of the rated hits; a failed request is refused."""
+    """Yield rankings, and judgments of rated hits, from a response of _rank_eval; a failed request is
+    refused."""
     details = members_at(contents.value, "details")
     indexes = {
         plain_text(value_at(hit, "hit", "_index")) for _, one in details for hit in objects(one, "hits")
@@ -132,7 +133,7 @@ def read_rank_eval_response(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def sources(value: object) -> list[dict[str, Any]]:
-    """Return the `_source` of each hit of a search response."""
+    """Return the `_source` object of each hit in a search response that has one."""
     return [hit["_source"] for hit in objects(value, "hits", "hits") if isinstance(hit.get("_source"), dict)]
 
 
@@ -156,7 +157,7 @@ def _workbench(contents: Contents) -> str:
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
 def read_workbench(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, identified by its text, and its judgments."""
+    """Yield judgments and queries, identified by text, of the Search Relevance Workbench."""
     for n, query in enumerate(_workbench_queries(contents), 1):
         grades = [(id_key(one.get("docId")), one.get("rating")) for one in objects(query, "ratings")]
         yield from query_items(text_key(query, "query"), f"query {n}", "no query text", grades=grades)
@@ -170,7 +171,7 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the queries of a query set, identified by their texts."""
+    """Yield the queries of the Search Relevance Workbench's query set, identified by their texts."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
@@ -189,7 +190,7 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings without scores, a run for each search configuration."""
+    """Yield rankings without scores of the Search Relevance Workbench, a run for each configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {text_of(one, 'id')}", one.get("documentIds")
         key = text_key(one, "searchText") if isinstance(names, list) else ItemKey()
@@ -215,7 +216,8 @@ def _rre_groups(contents: Contents) -> list[tuple[dict[str, str], dict[str, Any]
     when("relevant_documents of groups of queries", _rre_groups),
 )
 def read_rre(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with topic and group; each query of a group has the group's judgments."""
+    """Yield queries and judgments of the Rated Ranking Evaluator; a group's judgments hold for each of its
+    queries."""
     for n, (names, group) in enumerate(_rre_groups(contents), 1):
         grades: list[tuple[ItemKey, object]] = []
         for name, inner in members_at(group, "relevant_documents"):
@@ -249,7 +251,7 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their text, with information need, notes and judgments."""
+    """Yield judgments and queries, identified by text, of a Quepid case; needs and notes are metadata."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
         key = text_key(query, "query_text")
@@ -265,7 +267,7 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, identified by its text, and its judgments."""
+    """Yield judgments and queries, identified by text, of a Quepid case's ratings."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(ItemKey(doc), grade) for doc, grade in members_at(query, "ratings")]
         yield from query_items(text_key(query, "query"), f"query {n}", "no query text", grades=grades)
@@ -280,7 +282,7 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their text, and all judges' judgments; unrateable pairs are counted as
+    """Yield queries, identified by text, and all judges' judgments of a Quepid book; unrateable pairs are
     left out."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
@@ -305,7 +307,7 @@ def _book_table(contents: Contents) -> str:
 
 @reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
 def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a judgment for each judge's column that is not empty."""
+    """Yield judgments of a Quepid book as CSV, one for each filled cell of a judge's column."""
     judges = contents.columns[2:]
     yield Used("judges", ", ".join(judges))
     for row in contents.rows:
@@ -327,7 +329,7 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with Quepid's identifiers, rankings without scores, and ratings if any."""
+    """Yield queries, rankings without scores, and ratings, if any, of a Quepid snapshot."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         key = ItemKey(id_of(query, "query_id"), text_of(query, "query_text"))
@@ -354,7 +356,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, identified by its text, with its information need as metadata."""
+    """Yield queries, identified by text, with the information need as metadata, from a Quepid table."""
     for row in contents.rows:
         yield from query_items(text_key(row.fields, "query"), row.where, "no query", _about(row.fields))
 
@@ -410,7 +412,7 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval span; other spans are counted as left out.
+    """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted.
 
     Documents without an identifier are identified by their text.
     """
@@ -485,7 +487,8 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span, by position; documents without `document_id` are identified by their text."""
+    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` go by their
+    text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number_of(row.fields, "document_position") is None or not text_of(row.fields, "input"):

@@ -44,8 +44,12 @@ def _answer(text: str) -> dict[str, str]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
-    """Return the texts of a list or a cell; raises ValueError for another value, and for a member of a list that is
-    no text, which would move those after it."""
+    """Return the keys, by text, of a list of contexts, or of a cell's texts; [] without a value.
+
+    mark: separator of texts in a cell; "" for none.
+
+    Raises ValueError for other values, and for a member that is no text.
+    """
     contexts = listed(value)
     if contexts is None and isinstance(value, str):
         return [ItemKey(text=one.strip()) for one in (value.split(mark) if mark else [value]) if one.strip()]
@@ -81,7 +85,7 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run; documents without identifiers are identified by their text."""
+    """Yield queries with answers, judgments and a run of ragas; documents go by identifier or else text."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)
@@ -129,7 +133,8 @@ def _sample_by_text(row: TableRow) -> Iterator[Item]:
     ),
 )
 def read_goldens(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries with answers; texts of `context` are relevant, `retrieval_context` is a ranking."""
+    """Yield queries with answers from goldens of DeepEval: `context` is relevant, `retrieval_context` a
+    ranking."""
     names, mark = ("context", "retrieval_context"), choices.between or "|"
     yield from map(Used, ("relevant", "retrieved"), names)
     for row in contents.rows:
@@ -165,7 +170,7 @@ def _retriever_spans(contents: Contents) -> list[dict[str, Any]]:
     when("retrieverSpans", _retriever_spans),
 )
 def read_deepeval_traces(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retriever span; a span whose output has no documents is refused."""
+    """Yield a ranking from each retriever span of DeepEval; a span whose output has no documents is refused."""
     for n, span in enumerate(_retriever_spans(contents), 1):
         where, key, docs = f"retriever span {n}", text_key(span, "input"), []
         output = span["output"] if isinstance(span.get("output"), list) else []
@@ -204,7 +209,7 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     ),
 )
 def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval event; documents are identified by their texts."""
+    """Yield a ranking from each retrieval event of TruLens; documents are identified by their texts."""
     others = 0
     for where, event in _events(contents):
         key = text_key(event, f"{_PATH}retrieval.query_text")
@@ -233,7 +238,7 @@ def read_trulens(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_pairs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents, queries, and judgments of grade 1 for relevant documents."""
+    """Yield documents, queries, and judgments of grade 1 from LlamaIndex's EmbeddingQAFinetuneDataset."""
     for name, text in members_at(contents.value, "corpus"):
         if isinstance(text, str):
             yield Document(ItemKey(name, text.strip()), f"corpus {name}")
@@ -263,7 +268,8 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     when("examples with reference_contexts", _examples),
 )
 def read_rag_dataset(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with reference answers, and judgments by the texts of reference contexts."""
+    """Yield queries with reference answers from LlamaIndex's LabelledRagDataset; reference contexts are
+    relevant."""
     for n, one in enumerate(_examples(contents), 1):
         yield from read_whole(TableRow.of(f"example {n}", one), _rag_example)
 

@@ -75,10 +75,8 @@ _BETWEEN = re.compile(r"\s*(?:\band\b|[\s,;|/+&、，；•])\s*")
 
 
 def _looks_like_several(name: str) -> bool:
-    """Return True if a cell holds several identifiers: separated, or alike but for numbers, as in d7 d8.
-
-    Addresses, file names with one ending, and words with one prefix, as in doc-a doc-b, count too.
-    """
+    """Return True if a cell seems to hold several identifiers: separated, or alike but for numbers or
+    suffixes."""
     parts = [part for part in _BETWEEN.split(name) if part]
     words = [word for word in re.split(r"[\s,;|]+", name) if word]
     shapes = (
@@ -215,10 +213,11 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, as one column of lists.
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
+    lists.
 
-    Without a number, as doc beside doc.1, a column is the first. Empty cells are left out. Raises BadValue for
-    numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
+    Without a number a column is the first; empty cells are left out. Raises BadValue for numbered grades,
+    scores or ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -329,13 +328,13 @@ Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 @reader("records", "rows with named fields", _evidence, general=True)
 def read_records(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries, judgments and rankings by the names of fields."""
+    """Yield queries, judgments and rankings from rows, by the names of their fields."""
     yield from _rows(contents, _meaning, choices.between)
 
 
 @reader("qrels", "judgments, a row for each")
 def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments from named fields, or from lines of three or four columns."""
+    """Yield judgments from rows with named fields, or from lines of two to four columns."""
     if contents.shape == "lines":
         yield from qrels_lines(contents)
     else:
@@ -344,7 +343,7 @@ def read_qrels_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run", "rankings, a row for each document")
 def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings from named fields, or from TREC's lines."""
+    """Yield rankings from rows with named fields, or from lines in TREC's format."""
     if contents.shape == "lines":
         yield from run_lines(contents)
     else:
@@ -353,7 +352,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank from named fields, from lines of three columns, or from TREC's lines."""
+    """Yield rankings by rank, from named fields, from lines of query, document and rank, or TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:
@@ -369,7 +368,10 @@ def _promptfoo(contents: Contents) -> str:
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries from variables, and judgments if a variable names documents; assertions are ignored."""
+    """Yield queries from variables of promptfoo's tests, and judgments if a variable names documents.
+
+    Assertions are ignored.
+    """
     yield FileRemark("assertions are about answers, and were ignored")
     yield from _rows(contents, _meaning)
 
@@ -620,7 +622,6 @@ def _listed_ranking(layout: _Layout, run: str, row: TableRow) -> Iterator[Item]:
 
 
 def _sign(column: str) -> float:
-    """Return -1.0 for a column of distances, else 1.0."""
     return -1.0 if of_role([column], "distance") else 1.0
 
 

@@ -114,7 +114,7 @@ def _texts_by_id(contents: Contents) -> str:
 
 @reader("beir", "queries or documents with identifiers and texts", _texts_by_id, by_row=True)
 def read_texts_by_id(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield queries or documents, by the fields or the file's name."""
+    """Yield queries or documents with identifiers and texts; fields or the file's name say which."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, choices)
 
 
@@ -141,7 +141,8 @@ def _unpacked(data: object) -> Cells | None:
 
 @reader("chunks", "documents that LangChain or LlamaIndex dumped", when("kwargs or docstore/data", _dumped))
 def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents with their metadata; one without an identifier gets one made from its text."""
+    """Yield documents that LangChain or LlamaIndex dumped, with metadata; a missing identifier is made from
+    the text."""
     rows = tuple(_dumped(contents))
     columns = tuple(dict.fromkeys(name for row in rows for name in row.fields))
     yield from read_corpus(replace(contents, shape="rows", rows=rows, columns=columns), choices)
@@ -149,7 +150,7 @@ def read_dumped(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("queries", "queries", by_row=True)
 def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query, with its other fields as metadata."""
+    """Yield queries, with their other fields as metadata; a query without text is refused."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
@@ -173,7 +174,8 @@ def read_queries(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("corpus", "documents", by_row=True)
 def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield documents with metadata, without vectors; one without an identifier gets one made from its text."""
+    """Yield documents, with their other fields except vectors as metadata; a missing identifier is made from
+    the text."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
@@ -216,8 +218,10 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (name, names of which values repeat, values) of the identifiers in the metadata of rows without
-    others; `own`, without a value, if there are none or one is there twice."""
+    """Return (column, columns whose values repeat, values) of identifiers within each row's `metadata`.
+
+    (`own`, [], None for each row) if there are none, or one occurs twice.
+    """
     inner = [
         one if isinstance(one := dict.get(row.fields, "metadata"), Cells) else Cells()
         for row in contents.rows
@@ -277,7 +281,7 @@ def _folded(contents: Contents) -> dict[str, str]:
     by_row=True,
 )
 def read_hub_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments; without a column of grades every pair has grade 1."""
+    """Yield judgments with query-id and corpus-id; without a column of grades every pair has grade 1."""
     roles = roles_of(contents.columns, contents.roles, contents.path)
     grade = roles.get("grade", roles.get("score"))
     query_id, document = roles.get("query_id", ""), roles.get("doc", "")
@@ -312,7 +316,7 @@ def _candidates(contents: Contents) -> str:
 
 @reader("candidates", "documents to rank, by query", _candidates)
 def read_candidates(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query with the documents that may be ranked for it, as metadata."""
+    """Yield queries with the documents that may be ranked for each, as metadata."""
     columns = _folded(contents)
     for row in contents.rows:
         yield from read_whole(row, lambda row: _one_pool(row, columns))
@@ -333,7 +337,7 @@ def _one_pool(row: TableRow, columns: Mapping[str, str]) -> Iterator[Item]:
     when("query-id and instruction", lambda contents: set(_folded(contents)) == {"queryid", "instruction"}),
 )
 def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query with its instruction, as metadata."""
+    """Yield queries with the instruction of each, as metadata."""
     columns = _folded(contents)
     for row in contents.rows:
         query, instruction = (row.fields.get(columns.get(name, "")) for name in ("queryid", "instruction"))
@@ -345,9 +349,9 @@ def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with locale, and judgments by split (E, S, C, I: 3, 2, 1, 0).
+    """Yield queries with locale, and judgments by split, from ESCI (E, S, C, I are grades 3, 2, 1, 0).
 
-    A product is locale/identifier if there are several locales.
+    A document is the product, or locale/product if there are several locales.
     """
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
@@ -376,7 +380,7 @@ def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query, corpus, qrel", lambda contents: contents.shape == "json" and is_birco_set(contents.value)),
 )
 def read_birco(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, documents and judgments; a query's candidates are its judged documents, also of grade 0."""
+    """Yield queries, documents and judgments of BIRCO; a query's candidates are all its judged documents."""
     pools = table_at(contents.value, "qrel")
     yield FileRemark("the judged documents of a query are its candidates")
     for query, text in table_at(contents.value, "query").items():

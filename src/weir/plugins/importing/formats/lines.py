@@ -128,7 +128,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by score; ranks are ignored, as by trec_eval."""
+    """Yield rankings by score, as trec_eval orders them, from a run in TREC's format."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -136,7 +136,10 @@ def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def run_lines(contents: Contents) -> Iterator[Item]:
-    """Yield rankings by score; malformed lines are refused."""
+    """Yield rankings from lines in TREC's format, to be ordered by score; malformed lines are refused.
+
+    If tags show rows of several systems, there is a run for each tag.
+    """
     rankings: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     remarks, lines = 0, _cells(contents, blanks=True)
     several = mixed_row((where, c[0], c[5], c[3]) for where, c in lines if len(c) > 5) is not None
@@ -174,8 +177,8 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield judgments from (query, 0, document, grade), (query, document, grade), or (query, document) with
-    grade 1."""
+    """Yield judgments from lines of query, perhaps an iteration, document and grade; pairs alone have grade
+    1."""
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
         second.update(cells[1:2] if len(cells) == 4 else ())
@@ -206,7 +209,7 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank; a fifth column of labels is left out."""
+    """Yield rankings by rank from ColBERT's lines: query, document, rank, perhaps score and label."""
     yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
@@ -223,13 +226,16 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Raise BadValue at the first step, asking if the third column is a rank, grade or score."""
+    """Raise BadValue, at the first step, that asks if the third column is a rank, grade or score."""
     yield from ()
     _three(contents)
 
 
 def rank_lines(contents: Contents) -> Iterator[Item]:
-    """Yield rankings by rank; ranks may start anywhere and have gaps."""
+    """Yield rankings by rank, from lines of query, document and rank, or in TREC's format.
+
+    Ranks may start anywhere and have gaps.
+    """
     rows = _cells(contents)
     if _mostly(len(cells) > 3 and cells[1].upper() == "Q0" for cells in _sample(contents)):
         yield from _rankings(rows, range(4, 1 << 20), "query Q0 document rank", doc=2, rank=3)
@@ -239,7 +245,7 @@ def rank_lines(contents: Contents) -> Iterator[Item]:
 
 @reader("run-scores", "query, document, score")
 def read_scores(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, by the score in the third column."""
+    """Yield rankings by score from lines of query, document and score."""
     yield from _rankings(_cells(contents), (3,), "query, document and score", doc=1, score=2)
 
 
@@ -251,7 +257,7 @@ def _excluded(contents: Contents) -> str:
 
 @reader("exclude", "documents to leave out, query and document", _excluded)
 def read_excluded(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield each query with the documents that must not be ranked for it, as metadata."""
+    """Yield queries with the documents that must not be ranked for each, as metadata."""
     excluded: dict[str, list[str]] = {}
     for where, cells in _cells(contents):
         if len(cells) != 2:
@@ -279,7 +285,7 @@ def _answers(cells: list[str]) -> list[str]:
     ),
 )
 def read_dpr(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries identified by their text; a document that holds an answer is relevant."""
+    """Yield queries, identified by their texts, with answers; a document that holds an answer is relevant."""
     for where, cells in _cells(contents):
         if answers := _answers(cells):
             query = ItemKey(text=cells[0])
@@ -305,12 +311,12 @@ def _two(contents: Contents) -> str:
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
 def read_two(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries or documents, by the file's name."""
+    """Yield queries or documents from lines of identifier, tab and text; the file's name says which."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
 
 def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
-    """Yield a query or document from each line of identifier, tab and text; others are refused."""
+    """Yield a document, or else a query, from each line of identifier, tab and text; other lines are refused."""
     for where, cells in _cells(contents):
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
@@ -334,7 +340,7 @@ def _topics(contents: Contents) -> str:
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
 def read_topics(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with the title (or query) as text; description, question and narrative are metadata."""
+    """Yield queries from TREC topics, with the title (or query) as text; other fields are metadata."""
     topics = _TOPIC.findall(contents.text) or [("", body) for body in _TOP.findall(contents.text)]
     for n, (own, body) in enumerate(topics, 1):
         fields = {
@@ -362,7 +368,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments of documents named in comments, and queries' texts.
+    """Yield judgments from LETOR's lines, of documents named in comments, and queries with texts.
 
     Raises BadValue, while read, if every grade is 0.
     """
@@ -398,7 +404,7 @@ Nested = Mapping[str, Mapping[str, float]]
 
 
 def is_nested(value: object) -> bool:
-    """Return True if a value is {query: {document: number}}."""
+    """Return True for a non-empty {query: {document: number}}."""
     return (
         isinstance(value, dict)
         and any(value.values())
@@ -424,7 +430,8 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments if the file's name says so, else a run if a number is a fraction.
+    """Yield judgments (if the file's name says so) or rankings (if a number is a fraction) by query and
+    document.
 
     Raises BadValue, while read, otherwise.
     """
@@ -443,21 +450,24 @@ def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("nested-run", "a run as {query: {document: score}}")
 def read_nested_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, ordered by score."""
+    """Yield rankings by score from {query: {document: score}}."""
     yield from nested_rankings(_nested(contents), "")
 
 
 @reader("nested-qrels", "judgments as {query: {document: grade}}")
 def read_nested_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a judgment for each query and document."""
+    """Yield judgments from {query: {document: grade}}."""
     for query, row in _nested(contents).items():
         for doc, grade in row.items():
             yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
 
 
 def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
-    """Yield a ranking by score for each query of {query: {document: score}}; scores that are not finite are
-    refused."""
+    """Yield a ranking by score for each query of {query: {document: score}}; a score that is not finite is
+    refused.
+
+    run: name of the run.
+    """
     take_whole(nested)
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
@@ -473,7 +483,8 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
 @reader("mteb-predictions", "predictions of MTEB", has_keys("mteb_model_meta"))
 def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a run for each subset and split, by score, and a remark with the model's revision."""
+    """Yield rankings from predictions of MTEB, a run for each subset and split, with a remark on the
+    revision."""
     model = table_at(contents.value, "mteb_model_meta")
     name = text_of(model, "model_name").replace("/", "__") or contents.stem
     if revision := text_of(model, "revision"):
@@ -506,7 +517,7 @@ def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]
     ),
 )
 def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, documents, and the first stage's rankings."""
+    """Yield queries, documents, and first-stage rankings from requests to Anserini's re-rankers."""
     for row in contents.rows:
         query, docs = table_at(row.fields, "query"), []
         candidates = objects(row.fields, "candidates")
@@ -555,10 +566,10 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
     general=True,
 )
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield a run if the file's name says so, it is a pickle or a number is a fraction; else judgments by the
-    name.
+    """Yield rankings or judgments from {query: [document, ...]}.
 
-    Raises BadValue, while read, otherwise.
+    Rankings by the file's name, a fraction or a pickle, judgments by the name. Raises BadValue, while read,
+    otherwise.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
@@ -578,7 +589,7 @@ def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
 
 @reader("list-run", "rankings as lists by query")
 def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, in the order of its list."""
+    """Yield the rankings of {query: [document, ...]}, in the order of each list."""
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")
@@ -589,8 +600,10 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments: a document's grade is the number beside it, by default 1; queries without documents
-    are refused."""
+    """Yield the judgments of {query: [document, ...]}; a number beside a document is its grade, by default 1.
+
+    A query without documents is refused.
+    """
     for query, row in _lists(contents).items():
         for one in row:
             yield from one.document(f"query {query}")

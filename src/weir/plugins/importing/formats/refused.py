@@ -24,7 +24,8 @@ _TREC_EVAL = re.compile(
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format without anything to import: its reader raises BadValue with `title` and `instead`."""
+    """Register a format that has nothing to import; its reader raises BadValue with `title` and the advice
+    `instead`."""
 
     @reader(name, title, detect)
     def read_refused(contents: Contents, _: Choices) -> Iterator[Item]:

@@ -115,8 +115,10 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings, by rank if all have one, else as
-    listed."""
+    """Yield queries with answers, documents with texts, and rankings, as DPR, Pyserini and others write them.
+
+    Rankings go by rank if all documents have one, else as listed. A failed search is refused.
+    """
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
     yield from (Used(role, name) for role, name in contents.roles.items())
@@ -154,7 +156,7 @@ _FLAG = "search_results"
     ),
 )
 def read_flag_embedding(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each query, by score."""
+    """Yield rankings by score from search results of FlagEmbedding."""
     yield from nested_rankings(table_at(_one_object(contents), _FLAG), "")
 
 
@@ -205,7 +207,7 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each response; a document is `_id`, or `_index/_id` if there are several indexes.
+    """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
     Responses with failed shards or a timeout are refused.
     """
@@ -253,9 +255,9 @@ def _vespa_id(hit: dict[str, Any]) -> str:
 
 @reader("vespa", "results of Vespa", when("root.children with relevance", _vespa_responses))
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each result; a document is the part after `::`, if all have the same prefix.
+    """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
 
-    Results with errors or without full coverage are refused.
+    A document is the part of its identifier after `::` if all have the same prefix.
     """
     responses = _vespa_responses(contents)
     own = [_vespa_id(hit) for *_, hits, _ in responses for hit in hits]
@@ -293,9 +295,10 @@ _MORE = "next_page_offset"
 
 
 def _chroma(fields: dict[str, Any]) -> list[list[Any]]:
-    """Return the points of each query of Chroma's `query`, or all of `get` as one list; [] for other fields.
+    """Return the points of each query in Chroma's answer to `query`; of `get` all as one list; [] for other
+    fields.
 
-    Raises BadValue for a list of another length than the identifiers'.
+    Raises BadValue for lists of other lengths than the identifiers'.
     """
     given = {name: dict.get(fields, name) for name in ("ids", *_LISTS_OF_CHROMA)}
     lists = {name: one for name, one in given.items() if isinstance(one, list)}
@@ -321,9 +324,9 @@ def _is_point(one: object, named: bool) -> bool:
 
 
 def _point_lists(value: object, named: bool = False) -> list[list[Any]]:
-    """Return the points of each query in a response; [] where there are none.
+    """Return the points of each query in a vector store's response; [] if there are none.
 
-    named: the response is known by a name around the points.
+    named: True for a value whose name says that it holds points.
     """
     if isinstance(value, dict):
         if named and "groups" in value:
@@ -377,10 +380,9 @@ def _identifier_of_points(rows: Sequence[TableRow]) -> str:
     "vector-store", "what a vector store returned (Chroma, Qdrant, Pinecone)", when("points by id", _stored)
 )
 def read_points(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield documents with their payload as metadata, and a ranking from each list of points with scores or
-    distances.
+    """Yield documents with their payload as metadata, and rankings, from a vector store's response.
 
-    Scores that rise from first to last in each list are distances.
+    Each list of points with scores or distances is a ranking; numbers that rise in each list are distances.
     """
     stored, others = _stored(contents), Counter[str]()
     lists = [
@@ -434,7 +436,8 @@ def _score_of(point: Cells) -> float | None:
 
 
 def _with_payload(point: Cells, others: Counter[str]) -> Cells:
-    """Return a point's identifier, text and payload as one record; count its other fields."""
+    """Return a point's identifier, text and payload as one record, and add its other fields to the counts
+    `others`."""
     payload = next((one for name in _PAYLOADS if isinstance(one := point.get(name), Cells)), Cells())
     fields = Cells({name: point[name] for name in ("id", "document", "uri") if name in point})
     for name, value in payload.items():

@@ -48,7 +48,7 @@ class IrdsName:
 
 
 def irds_name(text: str) -> IrdsName:
-    """Return the data set in `irds:identifier#fields`; raises BadValue for another text."""
+    """Parse `irds:identifier#fields`; raises BadValue for other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -58,10 +58,10 @@ def irds_name(text: str) -> IrdsName:
 
 
 def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Materialized:
-    """Return a data set of ir_datasets, imported once; later calls do not need the package.
+    """Return a data set of ir_datasets as a collection, imported once; later calls do not need the package.
 
-    Raises UnknownName for an unknown data set, BadValue without queries or judgments, DownloadError if the
-    package fails or importing is forbidden.
+    Raises UnknownName, BadValue without queries or judgments, DownloadError if the package fails or importing
+    is forbidden.
     """
 
     def imported_folder(identifier: str, key: list[str], make: Callable[[Path], ImportReport]) -> Path:

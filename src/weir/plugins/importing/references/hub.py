@@ -68,7 +68,7 @@ _SHARD = re.compile(r"(.+?)[-_.]\d{5}-of-\d{5}")
 
 @dataclass(frozen=True)
 class HubPart:
-    """A file of a hub's data set, and the part of a collection in it."""
+    """A file of a data set on the hub, with its role, subset and split."""
 
     path: str
     role: str
@@ -80,9 +80,9 @@ class HubPart:
 
 
 def parts_of(paths: Iterable[str], configs: Sequence[Mapping[str, Any]] = ()) -> list[HubPart]:
-    """Return the files that hold a part of a collection, such as its queries, by path; others are left out.
+    """Return the files with a part of a collection, such as its queries, by path; other files are left out.
 
-    configs: configurations in the data set's card, which go before the paths' own names.
+    configs: configurations of the data set's card, which decide before the names of paths.
     """
     parts, declared = [], _Declared.of(configs)
     for path in sorted(paths):
@@ -175,6 +175,7 @@ def chosen_parts(parts: Sequence[HubPart], subset: str, name: str) -> list[HubPa
     """Return the files of one of a data set's collections.
 
     subset: a collection, or a split of the documents; "" if there is only one.
+    name: the data set's name for messages.
 
     Raises BadValue for a missing or unknown subset, and without documents and queries.
     """
@@ -250,7 +251,7 @@ class HubName:
 
 
 def hub_name(text: str) -> HubName:
-    """Return the data set in `hf:repository@revision#subset`; raises BadValue for another text."""
+    """Parse `hf:repository@revision#subset`; raises BadValue for other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise BadValue(
@@ -260,12 +261,12 @@ def hub_name(text: str) -> HubName:
 
 
 def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Materialized:
-    """Return a data set of the hub, imported once for each commit; a branch's commit is remembered.
+    """Return a data set of the hub as a collection, imported once for each commit.
 
-    again: look up the present commit.
+    again: look up the branch's present commit instead of the remembered one.
 
-    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue
-    or FormatError for other data.
+    Raises DownloadError if the hub cannot be reached, importing is forbidden or a checksum differs, BadValue,
+    FormatError.
     """
     records_file, records_key = home() / "hub-revisions.json", f"{name.repository}@{name.revision}"
     is_commit = _COMMIT.fullmatch(name.revision) is not None

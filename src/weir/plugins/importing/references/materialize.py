@@ -23,12 +23,13 @@ _HASHED_BYTES = 1 << 28  # files up to this size are known by their content, lar
 
 
 def home() -> Path:
-    """Return the folder of collections imported by reference."""
+    """Return the folder in Weir's home for collections imported by reference."""
     return settings().home / "references"
 
 
 def materialized(name: str, key: object, make: Callable[[Path], ImportReport] | None) -> Path:
-    """Return the folder of a collection; if it is missing, one process imports it while others wait.
+    """Return the folder of an imported collection; if it is missing, one process imports it while others
+    wait.
 
     key: JSON of everything that decides the content.
     make: writes the folder, whole or not at all; None forbids importing.
@@ -58,7 +59,7 @@ def not_materialized(name: object) -> DownloadError:
 
 
 def identity(path: Path) -> list[object]:
-    """Return values that identify a file: name and hash; above 256 MiB path, size and times.
+    """Return values that identify a file's content: name and hash; above 256 MiB path, size and times.
 
     Raises FormatError for a device.
     """

@@ -48,7 +48,7 @@ _KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 @dataclass(frozen=True)
 class Description:
-    """A TOML file that describes a collection."""
+    """The content of a TOML file that describes a collection."""
 
     path: Path
     files: tuple[InputFile, ...]
@@ -86,7 +86,8 @@ def _read_description(path: Path, beside: Path | None = None) -> Description:
 
 
 def request_of(path: Path) -> ImportRequest:
-    """Return the import of a TOML description; raises FormatError, UnknownName for an unknown entry."""
+    """Return the import that a TOML description asks for; raises FormatError, UnknownName for an unknown
+    entry."""
     description = _read_description(path)
     corpus = named_file(path.parent, description.documents, path) if description.documents else None
     facts = {"name": description.name, "split": description.split, "instruction": description.instruction}
@@ -129,13 +130,13 @@ BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.jso
 
 
 def reference(name: str | Path, watch: Watch, again: bool, fetch: bool) -> Materialized | None:
-    """Return the collection of a reference, file or folder; None if it is in Weir's own layout.
+    """Return the collection of a reference, file or folder, imported if necessary; None for Weir's own
+    layout.
 
     again: look up again which commit a branch names.
     fetch: False for no network access and no writing.
 
-    Raises FormatError if nothing is there, DownloadError if it may not be downloaded, and the WeirErrors of
-    importing.
+    Raises FormatError if nothing is there, DownloadError if downloading is forbidden.
     """
     text = str(name)
     if is_reference(text):
@@ -171,7 +172,7 @@ def birco(pickle: Path, to: Path) -> None:
 
 
 def from_file(path: Path, watch: Watch, fetch: bool = True) -> Materialized:
-    """Return a file, or the files of a TOML description, imported once as a collection.
+    """Return a file, or the files of a TOML description, as a collection imported once.
 
     A TOML file of the same name beside a file settles its open questions. Raises FormatError or BadValue for
     an unreadable file or an open question, DownloadError if importing is forbidden.
