@@ -48,7 +48,9 @@ def places_of(collection: Places | Dataset) -> tuple[str | Path | Dataset, ...]:
 
 
 def place_of(collection: Places | Dataset) -> str | Path | Dataset | None:
-    """Return the only collection of `collection`, None without any; raises BadValue for several."""
+    """Return the collection, passed alone or as the only one of several; None for none. Raises BadValue for
+    several.
+    """
     several = places_of(collection)
     if len(several) > 1:
         raise BadValue(f"found {len(several)} collections; run files are about one")

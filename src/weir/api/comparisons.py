@@ -148,7 +148,7 @@ def compare(
     factors: True, or names of settings in which the systems differ. Returns a FactorStudy of their effects
         instead.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns; in Python also {name: path} of a results folder's
+        without an answer), and `by` may name its columns. In Python also {name: path} of a results folder's
         collections that moved.
     datasets: only these datasets or groups of a results folder.
     only: only these systems of a results folder.
@@ -753,14 +753,14 @@ def gate(
     systems: Sequence[str] = (),
     noise: FolderPath | None = None,
 ) -> ResultSet[Gate]:
-    """Return whether a candidate is worse than allowed; `assert weir.gate(qrels, old, new)` fails unless all
+    """Return whether a candidate is worse than allowed: `assert weir.gate(qrels, old, new)` fails unless all
     pass.
 
     first, second, third: judgments, baseline and candidate. Scores or a saved baseline may replace a ranking;
         of two folders of run files, those of one name are compared. Or only baseline and candidate, results
         folders or files of `save_baseline`.
     measures: by default the measures of a saved baseline, else nDCG@10.
-    max_drop: the largest drop of a mean that is accepted; in Python also {measure: drop}, with 0.01 for other
+    max_drop: the largest drop of a mean that is accepted. In Python also {measure: drop}, with 0.01 for other
         measures.
     confidence: confidence that a pass and a failure need.
     interval: one of t, percentile, bca and studentised.
@@ -769,7 +769,7 @@ def gate(
     fetch: download the collections that records of results name, by default the network is not used.
     conventions: rules of scoring.
     collection: the rankings' collection, by name or path. Its rules hold (self-matches, candidates, queries
-        without an answer), and `by` may name its columns; in Python also {name: path} of results folders'
+        without an answer), and `by` may name its columns. In Python also {name: path} of results folders'
         collections that moved.
     systems: only these systems of results folders.
     noise: file of weir audit --save-noise with the noise of the systems' means between runs. Bounds and

@@ -58,7 +58,7 @@ def evaluate(
         the path of a file or of a collection's folder. For measures of diversity IntentQrels, {query:
         {intent: {document: grade}}}, or a path.
     run: a Run, {query: {document: score}}, {query: documents in rank order}, a frame or a path.
-    measures: a measure such as nDCG@10, also by the name of another tool; in Python the result is indexed by
+    measures: a measure such as nDCG@10, also by the name of another tool. In Python the result is indexed by
         either.
     conventions: rules for ties, missing and empty queries and self-matches, such as "ties=expected,
         missing=answered-only".

@@ -44,7 +44,7 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return run files: each file, and all of each results folder.
+    """Return paths of run files: each file itself, and all run files of each results folder.
 
     Raises FormatError for a folder without results, BadValue for runs of several collections, or not of
     `collection`.
@@ -67,7 +67,7 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return a run file, or the one in a folder with one result.
+    """Return the path of a run file, also of the only result in a folder.
 
     Raises FormatError for a folder without results, BadValue for several, or another collection.
     """
@@ -86,8 +86,9 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a path's run file, any other ranking unchanged; raises as `run_path`, and BadValue for several
-    rankings.
+    """Return the path of the run file at a path; any other ranking unchanged.
+
+    Raises as `run_path`, and BadValue for several rankings.
     """
     if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
         raise BadValue(
@@ -102,7 +103,7 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings as `one_ranking`; raises as it, and BadValue for two collections."""
+    """Return two rankings, each as `one_ranking`; raises as it, and BadValue for two collections."""
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both

@@ -142,7 +142,10 @@ def results_by_query(
     datasets: Sequence[str] = (),
     systems: Sequence[str | Retriever] = (),
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
-    """Return ({(dataset, system): scores by query}, notes) of a results folder; as `results`."""
+    """Return ({(dataset, system): scores by query}, notes) of a results folder.
+
+    Arguments and errors as for `results`.
+    """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
     scores: dict[tuple[str, str], Scores] = {}
@@ -233,11 +236,11 @@ def run_grid(
 
     grid: the experiment.
     progress: receives (stage, done, total).
-    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others;
-        finished results are shown.
+    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others.
+        Finished results are shown.
     on: a cluster to run on: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
     fetch: download collections of the catalogue that are not on this machine.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)"; in Python also {label: system}.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)". In Python also {label: system}.
 
     After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
     systems.
@@ -497,8 +500,8 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises an
-    error of reading if none is left.
+    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises a
+    file's error if all fail.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileScores:
-    """Scores of run files by the same judgments."""
+    """Scores of several run files by the same judgments, with notes."""
 
     dataset: str
     """Name of the judgments."""

@@ -171,7 +171,7 @@ def _words(setting: Setting, parameters: set[str]) -> dict[str, Any]:
     def spelled(name: re.Match[str]) -> str:
         return "--" + name[1].replace("_", "-") if name[1] in parameters else name[1]
 
-    about = re.sub(r"`([^`]+)`", spelled, setting.about.partition("; in Python")[0])
+    about = re.sub(r"`([^`]+)`", spelled, setting.about.partition(". In Python")[0])
     about = about[:1].upper() + about[1:]
     kinds = set(re.findall(r"\w+", setting.type))
     words: dict[str, Any] = {"help": about, "required": setting.required}

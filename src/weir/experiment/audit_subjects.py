@@ -174,7 +174,7 @@ def _fused_by_ranks(cell: ResultCell) -> bool:
 
 
 def subject_of_cells(dataset: Dataset, cells: Sequence[ResultCell]) -> Subject:
-    """Return a collection with the rankings of results, by system, to audit."""
+    """Return a collection with the rankings of results, by system, as the subject of an audit."""
     subject = _of_dataset(dataset, {cell.called: read_run(cell.run) for cell in cells})
     dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
     unscored = {cell.called: unscored_candidates(cell) for cell in cells}

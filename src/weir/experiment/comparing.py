@@ -209,7 +209,9 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """Return the comparisons that decide shared letters in tables; [] above MOST_COMPARED differences."""
+    """Return the comparisons that decide which systems share a letter in tables; [] above MOST_COMPARED
+    differences.
+    """
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
@@ -252,7 +254,7 @@ def lacking_notes(
 
 
 def comparison_cost(cells: Sequence[ResultCell], measures: Iterable[Measure | str] = ()) -> int:
-    """Return measures x pairs of systems x queries of a comparison."""
+    """Return the work of a comparison: measures x pairs of systems x queries."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
     return len(measures_wanted(scored_measures(cells), measures)) * sum(

@@ -86,12 +86,12 @@ class Efficiency:
 
     @property
     def machine(self) -> str:
-        """Return processor and cores, such as "Xeon, 8 cores"; times of others do not compare."""
+        """Return processor and cores, such as "Xeon, 8 cores"; times of different machines do not compare."""
         return ", ".join(self.hardware.split(", ")[:2])
 
     @property
     def documents_per_second(self) -> float | None:
-        """Return documents encoded and indexed a second; None if not timed, or encoded earlier."""
+        """Return documents encoded and indexed in a second; None if not timed, or encoded earlier."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
@@ -102,12 +102,12 @@ class Efficiency:
 
     @property
     def queries_per_second(self) -> float | None:
-        """Return queries answered a second, searched together; None if not timed."""
+        """Return queries answered in a second if all are searched together; None if not timed."""
         return _ratio(self.queries, self.search_seconds)
 
     @property
     def mean_ms(self) -> float | None:
-        """Return milliseconds a query, searched together; None if not timed."""
+        """Return milliseconds for a query if all are searched together; None if not timed."""
         seconds = _ratio(self.search_seconds, self.queries)
         return None if seconds is None else 1e3 * seconds
 
@@ -313,7 +313,7 @@ def _efficiency_record(one: Efficiency) -> dict[str, object]:
 
 
 def efficiency_tables(results: Sequence[Efficiency]) -> tuple[Table, ...]:
-    """Return a table of quality, its interval, and costs."""
+    """Return one table: a row for each system and collection, with quality, its interval, and costs."""
 
     def megabytes(size: float | None) -> float | None:
         return None if size is None else size / 1e6
@@ -364,7 +364,7 @@ FEW_DOCUMENTS = 100_000
 
 
 def extrapolation(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on index sizes extrapolated from few documents; "" without."""
+    """Return a sentence on index sizes for a million documents that were extrapolated from few; "" without any."""
     few = [
         one.documents
         for one in results
@@ -384,7 +384,7 @@ PROCESS = "peak MB is that of the whole process, with all that it held before"
 
 
 def timed_queries(results: Sequence[Efficiency]) -> str:
-    """Return a sentence on the queries of percentiles."""
+    """Return a sentence on which queries the percentiles of times are of."""
     counts = _counts_timed(results)
     of = f"{' to '.join(map(count, dict.fromkeys((counts[0], counts[-1]))))} " if counts else ""
     return (

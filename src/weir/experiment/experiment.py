@@ -83,7 +83,7 @@ from weir.systems.stored_run import StoredRun
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A system on a dataset, at most k documents for each query; computed once."""
+    """A system on a dataset, with at most k documents for each query; rankings and scores are computed once."""
 
     stages: StageCache
     """The stages of the dataset."""
@@ -130,7 +130,7 @@ class Cell:
         return f"{self.stages.dataset.name}:{self.stages.dataset.split}"
 
     def finished(self, measures: tuple[Measure, ...]) -> tuple[Path, list[Row]] | None:
-        """Return (folder, rows of means); None if a ranking or score is missing or outdated."""
+        """Return (folder, rows of means by these measures); None if a ranking or score is missing or outdated."""
         stored = self.stage.found(self.stages.root)
         if stored is None:
             return None
@@ -288,7 +288,7 @@ DEPTH = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """The cells of a grid with which one of several processes begins."""
+    """The share of a grid's cells with which one of several processes begins."""
 
     number: int
     """From 1 to `of`; else the constructor raises BadValue."""
@@ -312,14 +312,14 @@ class Share:
         return f"{self.number}/{self.of}"
 
     def order(self, cells: int) -> list[int]:
-        """Return the numbers of all cells, from 0, the share's first."""
+        """Return the numbers of all `cells` cells, from 0, beginning with the share's."""
         start = cells * (self.number - 1) // self.of
         return [*range(start, cells), *range(start)]
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """A cluster's machines, and the cells that they compute at once."""
+    """The size of a cluster: its machines, and the number of cells that they compute at once."""
 
     machines: int
     cells: int
@@ -329,7 +329,7 @@ class Cluster(Protocol):
     """Machines that compute a grid together, in a shared results folder."""
 
     def capacity(self) -> Capacity:
-        """Return the current size; raises BadValue if unreachable or without room."""
+        """Return the current size; raises BadValue if the cluster cannot be reached or can compute nothing."""
 
     def complete(self, experiment: Experiment, at: Path, watch: Watch) -> None:
         """Compute an experiment's unfinished cells into the folder `at`; raises a failed cell's WeirError."""
@@ -357,7 +357,7 @@ class Experiment:
     usual one, as in scifact:train.
     """
     systems: tuple[object, ...]
-    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; in Python also a function or an
+    """A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'. In Python also a function or an
     object of one's own (see weir.system).
     """
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES

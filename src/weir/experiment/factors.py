@@ -115,7 +115,7 @@ def factorial_grid(systems: Sequence[str]) -> tuple[FactorialDesign, tuple[str, 
 
 
 def chosen_factors(names: Iterable[str], factors: Sequence[Factor]) -> tuple[str, ...]:
-    """Return the names as a tuple; raises UnknownName for no factor."""
+    """Return the names as a tuple; raises UnknownName for a name that is no factor."""
     chosen, available = tuple(names), [factor.name for factor in factors]
     for name in chosen:
         if name not in available:
@@ -295,7 +295,7 @@ Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
-    """Return factors' names from comma-separated text or several; () for True, False and "", meaning all."""
+    """Return factors' names from a comma-separated text or several names; () for True, False and "", meaning all."""
     if isinstance(factors, bool):
         return ()
     names = factors.split(",") if isinstance(factors, str) else list(factors)
@@ -303,7 +303,7 @@ def factor_names(factors: str | Iterable[str] | bool) -> tuple[str, ...]:
 
 
 def refuse_beside_factors(baseline: str | None, by: object) -> None:
-    """Raise BadValue for a study of factors with a baseline or groups of queries."""
+    """Raise BadValue if a study of factors is combined with a baseline or groups of queries."""
     if baseline is not None:
         raise BadValue("factors: levels are set against each other, so there is no baseline; leave it out")
     if by is not None:

@@ -50,7 +50,7 @@ def _is_result(value: object) -> bool:
 
 
 def _splits(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {split: scores of each subset} of either layout."""
+    """Return {split: scores of each subset} of a result in either of MTEB's layouts."""
     if "scores" in value:
         return dict(value["scores"])
     found = {}

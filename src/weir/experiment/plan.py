@@ -75,7 +75,7 @@ class Node:
 
 
 def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
-    """Return the indexes and rankings that systems need, once, after their inputs."""
+    """Return the indexes and rankings that these systems need, each once and after its inputs."""
     nodes: dict[str, Node] = {}
     for system in systems:
         for node in _walk(system):
@@ -107,7 +107,9 @@ def _walk(system: Retriever) -> Iterator[Node]:
 
 
 def encoding_parts(system: Retriever) -> Iterator[tuple[Retriever, Encoding]]:
-    """Yield (part of the system, encoding) for each index that processes can encode in shares."""
+    """Yield (part of the system, its encoding) for each index whose documents several processes can encode in
+    shares.
+    """
     if isinstance(system, Composite):
         for part in system.components():
             if not part.over:

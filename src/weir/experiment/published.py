@@ -77,7 +77,7 @@ def lowered(ptr: Int64, score: Float64) -> Float64:
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """A score that a paper or leaderboard printed."""
+    """A score that a paper or leaderboard printed for a system on a dataset."""
 
     model: str
     """The system, with its publisher in brackets."""
@@ -102,7 +102,7 @@ class PublishedScore:
 
     @property
     def decimals(self) -> int:
-        """Return the number of printed decimals."""
+        """Return the number of decimals that the source printed."""
         return len(self.printed.partition(".")[2])
 
     def tolerance(self, decimals: int | None = None) -> float:
@@ -114,7 +114,7 @@ class PublishedScore:
         return 0.5 * 10.0**-compared * (1 + 1e-9)  # the edge itself agrees, whatever the binary fraction
 
     def agrees(self, value: float, decimals: int | None = None) -> bool:
-        """Return True if a value equals the score to the printed, or fewer, `decimals`."""
+        """Return True if a value equals the score to the printed decimals, or to fewer `decimals`."""
         return abs(value - self.value) <= self.tolerance(decimals)
 
 
@@ -129,7 +129,7 @@ def _published_pages(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
 
 
 def published_tables(scores: Sequence[PublishedScore]) -> tuple[Table, ...]:
-    """Return a table of the first six scores, with the number of others."""
+    """Return a table of the first six scores, with a note on the number of others."""
     [table] = _published_pages(scores[:PUBLISHED_SHOWN])
     more = len(scores) - len(table.rows)
     note = f"and {more:,} more: to_frame(), to_csv() and to_markdown() have them all"
@@ -227,14 +227,14 @@ def model_named(text: str, datasets: Collection[str] = ()) -> str:
 
 
 def claimed(system: str, dataset: str) -> tuple[str, ...]:
-    """Return the published models that a system should reproduce on a collection; () for none."""
+    """Return the published models whose scores a system should reproduce on a collection; () for none."""
     # A stored ranking named as a rank file of BIRCO's authors claims that file's scores.
     not_on, models = toml_facts("claims.toml")["not_on"], _claims().get(_claiming(system), ())
     return tuple(one for one in models if dataset not in not_on.get(one, ())) + _of_rank_file(system, dataset)
 
 
 def claimant(model: str) -> str | None:
-    """Return a system that should reproduce a published model; None without."""
+    """Return a system that should reproduce a published model's scores; None without one."""
     return next((system for system, models in _claims().items() if model in models), None)
 
 
@@ -296,7 +296,7 @@ def _of_rank_file(system: str, dataset: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reported:
-    """A dataset and split as published scores name them."""
+    """A dataset and split under the names that published scores use."""
 
     dataset: str
     split: str
@@ -305,7 +305,7 @@ class Reported:
 
 
 def reported(dataset: str, split: str) -> Reported:
-    """Return a dataset and split as published scores name them: scifact for hf:mteb/scifact."""
+    """Return a dataset and split under the names that published scores use: scifact for hf:mteb/scifact."""
     called = {catalogue.without_revision(dataset), f"{dataset}:{split}"}
     for name, facts in toml_facts("collections.toml").items():
         if called & {name, *facts["names"]}:
@@ -362,12 +362,12 @@ def places_of(cells: Sequence[ResultCell]) -> dict[str, tuple[Reported, str]]:
 
 
 def known_as(name: str, published_name: str) -> str:
-    """Return a sentence if a collection is published under another name, else ""."""
+    """Return a sentence that a collection is published under another name; "" if the names are equal."""
     return f"{name} is {published_name}, by its name or its judgments" if name != published_name else ""
 
 
 def unknown_name(known: Reported) -> str:
-    """Return a sentence if nothing is published on a collection, else ""."""
+    """Return a sentence that nothing is published on a collection; "" if something is."""
     if any(known.dataset == one.dataset for one in _scores()):
         return ""
     return (
@@ -377,7 +377,7 @@ def unknown_name(known: Reported) -> str:
 
 
 def publisher_of(model: str) -> Publisher:
-    """Return a model's publisher, named in its brackets."""
+    """Return the publisher of a model's scores, named in brackets after the model, with its documented rules."""
     name = model.rpartition("[")[2].removesuffix("]")
     return Publisher(name, **toml_facts("publishers.toml").get(name, {}))
 
@@ -394,17 +394,17 @@ def _scores() -> tuple[PublishedScore, ...]:
 
 
 def facts_table(name: str) -> Iterator[list[str]]:
-    """Return the rows of a packaged TSV file, without header."""
+    """Return the rows, as cells, of a TSV file in Weir's package, without its header."""
     text = (files("weir.experiment") / "facts" / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.rstrip("\n").split("\n")[1:])
 
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """Return the content of a packaged TOML file."""
+    """Return the content of a TOML file in Weir's package."""
     return tomllib.loads((files("weir.experiment") / "facts" / name).read_text(encoding="utf-8"))
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words and version numbers of a name, in lower case."""
+    """Return the set of words and version numbers in a name, in lower case."""
     return frozenset(re.findall(r"[a-z0-9.+]+", text.lower()))

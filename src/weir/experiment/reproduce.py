@@ -198,7 +198,9 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, scoring) for each rule in which a publisher differs from Weir, then for all together."""
+    """Yield (name, scoring) for each documented rule in which a publisher differs from Weir, then for all of them
+    together.
+    """
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -219,16 +221,16 @@ class Rescored:
     cell: ResultCell
 
     def mean_under(self, scoring: Scoring) -> float | None:
-        """Return the mean by other rules; None without the collection."""
+        """Return the mean by other rules; None if the collection is not on this machine."""
         if self._read is None:
             return None
         run, qrels, k = self._read
         return defined_mean(rescored(run, qrels, scoring, k), scoring.measure)
 
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
-        """Return True if a published score lies between the worst and the best order of ties.
+        """Return True if a published score lies between the means under the worst and the best order of ties.
 
-        decimals: compare to so many; None for the printed.
+        decimals: compare to so many; None for the printed ones.
         """
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
@@ -237,7 +239,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on ties cut off at rank k; "" if none or unknown."""
+        """Return a note on documents of equal score that were cut off at rank k; "" if none or unknown."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -310,7 +312,7 @@ def birco_of_cells(
 
 
 def check_cells(check: PublishedCheck) -> list[str]:
-    """Return a check's last cells: own score, published, difference, verdict."""
+    """Return the last cells of a check's row: own score, published score, difference, verdict."""
     claim, difference = check.published, f"{abs(check.difference):.4f}"
     assert claim is not None
     partly = f" to {check.decimals} decimals" if check.decimals != claim.decimals else ""

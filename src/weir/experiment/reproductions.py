@@ -107,7 +107,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that repeats a result, with the download of its collection."""
+    """Return the words of the command that computes a result again, downloading its collection first."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
@@ -135,12 +135,12 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return a record's time to the minute, such as "2025-01-31 12:00", as text."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00", or words if none is recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return the version, packages and machine of a record, as text."""
+    """Return the version, packages and machine in a record, as text."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

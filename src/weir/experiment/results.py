@@ -109,7 +109,7 @@ class GridOrder:
         return self.judgments.get(split_mark(dataset, split, documents), self.judgments.get(dataset))
 
     def place(self, dataset: str, system: str) -> tuple[int, int]:
-        """Return the positions of a dataset and a system; LAST if absent."""
+        """Return the positions of a dataset and a system in the order; LAST for an absent one."""
         places = [
             names.index(name) if name in names else LAST
             for names, name in ((self.datasets, dataset), (self.systems, system))
@@ -170,7 +170,7 @@ def rankings_file(folder: Path) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class ResultCell:
-    """A finished result: a system on a collection, with its records."""
+    """A finished result: a system's rankings and scores on a collection, with their records."""
 
     folder: Path
     dataset: str
@@ -201,7 +201,7 @@ class ResultCell:
 
     @property
     def called(self) -> str:
-        """Return the system's name in tables."""
+        """Return the system's name as notes and tables show it."""
         return self.title or self.label or self.system
 
     @property
@@ -216,7 +216,7 @@ class ResultCell:
 
     @property
     def origin(self) -> Origin:
-        """Return the scores' judgments, collection, split, system and depth."""
+        """Return the origin of the scores: judgments, collection, split, system and depth."""
         return Origin(
             digest=self.judgments,
             collection=self.unit or self.collection,
@@ -234,7 +234,7 @@ class ResultCell:
 
     @property
     def conventions(self) -> str:
-        """Return the conventions, as text, by the recorded rule for self-matches."""
+        """Return the conventions of the scores, as text, by the recorded rule for self-matches."""
         return self_match_rule(dict(self.settings).get("self_match", "keep"))
 
     @property
@@ -248,14 +248,16 @@ class ResultCell:
 
     @property
     def grades(self) -> dict[float, int]:
-        """Return {grade: number of judgments}; {} if not recorded. Raises FormatError for damage."""
+        """Return {grade: number of judgments}; {} if not recorded. Raises FormatError for a damaged record."""
         with as_weir_writes_it(self.folder):
             grades = self.scored[-1][1].facts.get("grades", {})
             return {float(grade): int(number) for grade, number in grades.items()}
 
     @property
     def documents(self) -> int | None:
-        """Return the number of documents; None if not recorded. Raises FormatError for damage."""
+        """Return the number of documents in the collection; None if not recorded. Raises FormatError for a
+        damaged record.
+        """
         with as_weir_writes_it(self.folder):
             documents = self.scored[-1][1].facts.get("documents")
             indexed = [
@@ -265,7 +267,7 @@ class ResultCell:
 
     @property
     def longest(self) -> int:
-        """Return the length of the longest ranking; `depth` in records before 0.3."""
+        """Return the length of the longest ranking; `depth` for records before 0.3."""
         return int(self.scored[-1][1].facts.get("longest") or self.depth)
 
     @property
@@ -275,12 +277,12 @@ class ResultCell:
 
     @property
     def cut(self) -> int | None:
-        """Return the length that nearly all rankings have below the requested one; None without."""
+        """Return the length of nearly all rankings if it is less than requested; None otherwise."""
         cut = self.scored[-1][1].facts.get("cut")
         return None if cut is None else int(cut)
 
     def mean(self, measure: str) -> float | None:
-        """Return a measure's stored mean; None if not computed."""
+        """Return the stored mean of a measure; None if it was not computed."""
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
     def named_rows(self) -> list[Row]:
@@ -288,7 +290,7 @@ class ResultCell:
         return [replace(row, system=self.label or self.system, title=self.title) for row in self.rows]
 
     def values(self) -> Scores:
-        """Return the scores by query; raises StoreError if a file changed."""
+        """Return the scores of all measures by query, with notes; raises StoreError if a file changed."""
         parts = []
         for path, record in self.scored:
             values = path.with_suffix(".jsonl")
@@ -439,7 +441,7 @@ def dataset_names(cells: Sequence[ResultCell]) -> list[tuple[str, str]]:
 
 
 def scored_measures(cells: Iterable[ResultCell]) -> tuple[str, ...]:
-    """Return the names of all measures, in order of first occurrence."""
+    """Return the names of all measures of these results, in order of first occurrence."""
     return tuple(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
 
 
@@ -761,7 +763,7 @@ class GivenObject:
 
 
 def given_objects(cell: ResultCell) -> list[GivenObject]:
-    """Return a user's functions and objects in a result's system, once."""
+    """Return a user's Python functions and objects in a result's system, each once."""
     made: dict[str, Any] = {}
     for _, record in cell.stages:
         made |= record.made.get("objects") or {}
@@ -775,7 +777,7 @@ def given_objects(cell: ResultCell) -> list[GivenObject]:
 
 
 def stages_of_object(cell: ResultCell, one: GivenObject) -> list[Record]:
-    """Return the records of stages in which a user's object took part, inputs first."""
+    """Return the records of a result's stages in which a user's object took part, inputs first."""
     return [
         record
         for _, record in cell.stages
@@ -840,7 +842,7 @@ def with_collections(
 
 
 def elsewhere(cell: ResultCell) -> str:
-    """Return a sentence on a collection that was not read, and how to provide it."""
+    """Return a sentence on why a result's collection was not read, and how to provide it."""
     return (
         f"the collection is not at {recorded_place(cell)}, or not as it was measured; "
         f"say where it lies now with `collection={ {cell.collection: 'PATH'} }`"
@@ -880,7 +882,7 @@ def collection_places(
 
 
 def named_place(collection: str | Path | Dataset) -> tuple[str, str | Path | Dataset]:
-    """Return (NAME, PATH) of NAME=PATH; ("", argument) for an existing path or other value."""
+    """Return (NAME, PATH) of a text NAME=PATH; ("", argument) for an existing path and any other value."""
     if isinstance(collection, Dataset) or Path(collection).exists():
         return "", collection
     name, equals, place = str(collection).partition("=")
@@ -1012,7 +1014,7 @@ def _marked_outdated(cells: Sequence[ResultCell], order: GridOrder) -> list[Resu
 
 
 def current_cells(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results by the current judgments, a sentence on each other)."""
+    """Return (results scored by the current judgments, a sentence on each other result)."""
     outdated = [cell for cell in cells if cell.outdated]
     problem = "was scored by other judgments than the last ones asked for, and does not compare"
     remedy = "left out; the same weir run scores it again"
@@ -1130,13 +1132,13 @@ def _measured(record: Record) -> bool:
 
 
 def whole_seconds(cell: ResultCell) -> float | None:
-    """Return the seconds of a result's indexes and rankings; None if some are unknown."""
+    """Return the seconds that a result's indexes and rankings took; None if some are unknown."""
     records = [record for _, record in cell.stages]
     return sum(float(r.cost["seconds"]) for r in records) if all(map(_measured, records)) else None
 
 
 def search_seconds(cells: Iterable[ResultCell]) -> float | None:
-    """Return the seconds of the results' searches, each once; None if unknown."""
+    """Return the seconds that these results' searches took, each counted once; None if all are unknown."""
     seconds: dict[Path, float] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1180,7 +1182,9 @@ def not_as_published(cell: ResultCell) -> str:
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:
-    """Return a sentence on each collection and re-ranker that left candidates unscored, unless the user chose so."""
+    """Return a sentence for each collection and re-ranker that left candidates unscored, unless the user chose
+    its depth.
+    """
     sentences: dict[str, None] = {}
     for cell in cells:
         with as_weir_writes_it(cell.folder):
@@ -1213,7 +1217,7 @@ def _unread_notes(cells: Sequence[ResultCell]) -> list[str]:
 
 
 def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
-    """Return (candidates left unscored, all candidates) of a result's re-rankers."""
+    """Return (candidates left unscored, all candidates), summed over a result's re-rankers."""
     with as_weir_writes_it(cell.folder):
         reranked = [record.facts.get("reranked", {}) for _, record in cell.stages]
         unscored, candidates = (
@@ -1223,9 +1227,9 @@ def unscored_candidates(cell: ResultCell) -> tuple[int, int]:
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
-    """Return a sentence on candidates that a re-ranker left unscored.
+    """Return a sentence on how many candidates a re-ranker left unscored.
 
-    bound: words before the number.
+    bound: words before the number, such as "up to ".
     """
     return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, beyond its depth"
 
@@ -1251,7 +1255,9 @@ def rows_with_groups(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
-    """Return the means over complete groups of datasets with the same k; [] without."""
+    """Return the means over complete groups of datasets with the same k, by system and measure; [] without a
+    group.
+    """
     datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
     if not whole:
@@ -1276,9 +1282,9 @@ def group_rows(cells: Sequence[ResultCell]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[ResultCell], measures: Iterable[str] = ()) -> list[Note]:
-    """Return the notes on results' provenance, rankings and judgments.
+    """Return the notes to print with results' scores, on provenance, rankings and judgments.
 
-    measures: shown ones, by default all.
+    measures: those shown, by default all.
     """
     scored = set(scored_measures(cells))
     shown = scored.intersection(measures) or scored
@@ -1331,7 +1337,7 @@ def _cut_notes(cells: Sequence[ResultCell], shown: set[str]) -> list[Note]:
 
 
 def unequal_depths(cells: Sequence[ResultCell], measures: Iterable[str]) -> list[Note]:
-    """Return notes on systems with much longer rankings than others, and measures beyond k."""
+    """Return notes on systems with much longer rankings than others, and on each k that measures exceed."""
     of_dataset: dict[str, dict[str, int]] = {}
     whole: dict[str, set[str]] = {}
     names = set(measures)
@@ -1407,7 +1413,7 @@ def mixed_provenance(cells: Sequence[ResultCell], measures: Collection[str] = ()
 
 
 def answered_texts(cell: ResultCell) -> tuple[object, object]:
-    """Return the recorded fingerprints of (documents, queries)."""
+    """Return the recorded fingerprints of a result's (documents, queries)."""
     return cell.ranked.declared.get("corpus"), cell.ranked.declared.get("queries")
 
 
@@ -1417,7 +1423,7 @@ def answered_texts(cell: ResultCell) -> tuple[object, object]:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The records of all stages of a result."""
+    """The records of all stages (index, rankings, scores) that gave a result."""
 
     dataset: str
     system: str
@@ -1426,7 +1432,7 @@ class Provenance:
 
 
 def provenance_of(cell: ResultCell) -> Provenance:
-    """Return the records of all stages of a result, in order."""
+    """Return the records of all stages that gave a result, in the order of computation."""
     stages = tuple(
         {"folder": Path(os.path.relpath(folder, cell.folder.parent)).as_posix(), **record.to_json()}
         for folder, record in (*cell.stages, *cell.scored)

@@ -181,13 +181,13 @@ class StageSharing(Protocol):
         """Write, read and remove an object, to test access."""
 
     def fetch(self, stage: Stage, root: Path, watch: Watch) -> bool:
-        """Download a stage and return True; False if missing or, with a note, damaged."""
+        """Download a stage and return True; return False if it is missing or, with a note, damaged."""
 
     def has(self, stage: Stage, root: Path) -> bool:
         """Return True if the store has this stage."""
 
     def publish(self, stage: Stage, root: Path, watch: Watch) -> None:
-        """Upload a complete stage that the store lacks, its record last."""
+        """Upload a complete stage, its record last, unless the store has it."""
 
     def tell(self, stage: Stage, root: Path) -> None:
         """Upload a stage's record alone; its files stay here."""
@@ -261,7 +261,7 @@ class StageCache:
         return self.opened[name]
 
     def encoded(self, part: Retriever) -> bool:
-        """Return True if a system's documents are encoded, here or in the shared store."""
+        """Return True if a system's documents are already encoded, here or in the shared store."""
         stage = index_stage(part, self.dataset.corpus)
         if stage.found(self.store / INDEXES) is not None:
             return True
@@ -291,7 +291,7 @@ class StageCache:
         return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
-        """Return the declaration of a system's rankings, self-matches included."""
+        """Return the declaration of a system's rankings of all queries, self-matches included."""
         return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
 
     def asked_by(self, part: Retriever) -> dict[str, object]:
@@ -302,7 +302,9 @@ class StageCache:
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return the inputs that decide any rankings: fingerprints of documents and queries, restrictions."""
+        """Return the inputs that decide rankings of any system: fingerprints of documents and queries,
+        restrictions.
+        """
         declared = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
@@ -312,11 +314,11 @@ class StageCache:
         return declared
 
     def read_or_search(self, part: Retriever, k: int) -> tuple[Path, Run]:
-        """Return (folder, run) of a system, read if undamaged, else searched and stored."""
+        """Return (folder, run) of a system's rankings, read if undamaged on disk, else searched and stored."""
         return self.cached_run(self.run_stage(part, k), lambda: self.searched(part, k), self.store)
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
-        """Return (folder, run) of a stage, read if undamaged, else computed by `search` and stored."""
+        """Return (folder, run) of a stage, read if undamaged on disk, else computed by `search` and stored."""
         root = self.root if session_only(stage.declared) else root
         folder = self._made_once(
             stage,
@@ -390,7 +392,7 @@ class StageCache:
             place.rmdir()
 
     def sound_run(self, stage: Stage) -> Path | None:
-        """Return the folder of undamaged rankings, in results or store; None without."""
+        """Return the folder of a stage's undamaged rankings, in the results or the store; None without any."""
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
@@ -413,7 +415,9 @@ class StageCache:
                 return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
-        """Return the folder of an undamaged stage below `root`; None if missing or, deleting its record, damaged."""
+        """Return the folder of an undamaged stage below `root`; None if it is missing, or damaged, which deletes
+        its record.
+        """
         stored = stage.found(root)
         if stored is None:
             if (root / stage.folder_name / RECORD).exists():
@@ -581,7 +585,7 @@ _REPLACED = (
 
 @dataclass(frozen=True, eq=False)
 class CachedRankings:
-    """A searcher that reads stored rankings for all queries of the collection, else searches."""
+    """A searcher that reads stored rankings if the queries are all of the collection's, and else searches."""
 
     cache: StageCache
     part: Retriever
@@ -629,7 +633,7 @@ def depths_asked(systems: Iterable[Retriever], dataset: Dataset, k: int) -> dict
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
-    """Return the declaration of a system's index; equal declarations share it."""
+    """Return the declaration of a system's index over a corpus; systems with equal declarations share it."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
     return Stage("index", str(whole), about)

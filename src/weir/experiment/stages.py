@@ -59,7 +59,7 @@ class Making:
     """A user's objects in its system, by name."""
 
     def cost(self) -> dict[str, object]:
-        """Return the record's figures, such as "seconds" without compilation."""
+        """Return {figure: value} for the record: seconds without compilation, peak megabytes, and use of an API."""
         compiling = self.own["compile_seconds"]
         compiled = self.prepared + compiling
         figures: dict[str, object] = {
@@ -80,18 +80,18 @@ class Making:
 
 @dataclass(frozen=True, eq=False)
 class Stopwatch:
-    """Measures stages being computed, each within the one before."""
+    """Measures the stages being computed, each within the one before."""
 
     at_work: list[Making] = field(default_factory=list)
 
     def used(self, kind: str, folder: str) -> None:
-        """Record that the stage being computed uses this one."""
+        """Record that the stage being computed, if any, uses this stage."""
         if self.at_work:
             self.at_work[-1].inputs[kind, folder] = None
 
     @contextmanager
     def making(self) -> Iterator[Making]:
-        """Yield the counters of the block's stage; only `timed` code is measured."""
+        """Yield the counters of a stage that the block computes; only code within `timed` is measured."""
         one, begun = Making(), _counts()
         self.at_work.append(one)
         try:
@@ -118,7 +118,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Count no time of the block, as for reading earlier results."""
+        """Leave out the block's time, as for reading earlier results, from the stage being computed."""
         with self.making() as one:
             yield
         for kind, folder in one.inputs:
@@ -289,7 +289,9 @@ SLUG_LETTERS = 80
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The declaration of an index, rankings or scores: all that decides its files, existing or not."""
+    """The declaration of an index, rankings or scores: everything that decides its files, whether they exist or
+    not.
+    """
 
     kind: str
     """"index", "run" or "scores"."""
@@ -305,12 +307,14 @@ class Stage:
 
     @property
     def decisive(self) -> object:
-        """Return what decides the key: without engines, names as kinds of systems."""
+        """Return the part of the declaration that decides the key: without engines, names reduced to kinds of
+        systems.
+        """
         return self._parts[0]
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that compute the stage; None if not installed."""
+        """Return the engines that compute the stage; None in place of one that is not installed here."""
         return self._parts[1]
 
     @cached_property
@@ -321,7 +325,7 @@ class Stage:
 
     @cached_property
     def folder_name(self) -> str:
-        """Return name, key and engines as a portable name."""
+        """Return name, key and engines in characters that every file system accepts."""
         parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
         return "-".join(parts)
 
@@ -347,7 +351,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The record of an index, rankings or scores, written after its files."""
+    """The record of an index, rankings or scores, written after all its files."""
 
     kind: str
     name: str
@@ -370,7 +374,9 @@ class Record:
 
     @property
     def engines(self) -> tuple[str | None, ...]:
-        """Return the engines that computed the stage; None if not installed."""
+        """Return the engines that computed the stage, such as "numpy"; None in place of one that is not installed
+        here.
+        """
         return self.stage.engines
 
     def verify(self, folder: Path) -> None:
@@ -395,7 +401,7 @@ class Record:
 
 
 def setting_changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
-    """Return (dotted name, before, now) of each decisive setting that differs; "" if absent."""
+    """Return (dotted name, text before, text now) of each setting that decides results and differs; "" if absent."""
     one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
     names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
     return [(name, one.get(name, ""), other.get(name, "")) for name in names]
@@ -417,12 +423,12 @@ def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 -
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record, which makes its stage valid; raises StoreError."""
+    """Write a stage's record, which makes the stage valid; raises StoreError."""
     write_json(path, record.to_json())
 
 
 def read_record(path: Path) -> Record:
-    """Return the record in a file; raises StoreError if missing, damaged, or of another format."""
+    """Return the stage record in a JSON file; raises StoreError if missing, damaged, or of another format."""
     try:
         check_record(path)
         return parse_record(path.read_bytes(), path)
@@ -470,7 +476,7 @@ def parse_record(data: bytes, path: Path | str) -> Record:
 
 
 def record_of(folder: Path, name: str = RECORD) -> Record | None:
-    """Return the record in a folder; None without a valid one."""
+    """Return the stage record in a folder; None without a valid one."""
     try:
         return read_record(folder / name)
     except StoreError:
@@ -513,7 +519,7 @@ def first_word(name: object) -> str:
 
 
 def slug(text: str, letters: int = SLUG_LETTERS) -> str:
-    """Return a text as a portable name of at most `letters` characters."""
+    """Return a text as a name of at most `letters` characters that every file system accepts."""
     plain = re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters].rstrip(".")
     return f"_{plain}" if UNPORTABLE.search(plain) else plain or "unnamed"
 
@@ -526,7 +532,7 @@ SCORES = "scores-*.json"
 
 
 def stored_rows(record: Record) -> list[Row]:
-    """Return the rows in a record of scores."""
+    """Return the rows of means in a record of scores."""
     return [Row.of(row) for row in record.facts["rows"]]
 
 
@@ -536,7 +542,7 @@ def measure_number(measure: Measure) -> int:
 
 
 def outcome(scores: Scores) -> dict[str, object]:
-    """Return counts of queries, longest ranking and share of ties, for a record of scores."""
+    """Return facts of scores for their record: numbers of queries, longest ranking, share of tied documents."""
     return {
         "queries": len(scores.queries),
         "answered": int(np.count_nonzero(scores.answered)),

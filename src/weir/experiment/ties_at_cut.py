@@ -26,7 +26,7 @@ GROWTH, MOST = 8, 1 << 20
 
 
 def tied_beyond(cell: ResultCell) -> int | None:
-    """Return the number of queries with ties beyond rank k; None if not recorded."""
+    """Return the number of queries with further documents of rank k's score; None if not recorded."""
     seen = cell.ranked.facts.get(TIED_BEYOND_K)
     return seen if isinstance(seen, int) and not isinstance(seen, bool) else None
 

@@ -58,7 +58,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of verifying a stage or result."""
+    """The outcome of verifying the files of an index, rankings or a result."""
 
     folder: str
     kind: str
@@ -81,7 +81,7 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """Return "sound", or mismatches and unchecked parts."""
+        """Return "sound", or the mismatches and parts that could not be checked."""
         return "; ".join([*self.problems, *self.unchecked]) or "sound"
 
     @property

@@ -149,7 +149,7 @@ ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 @dataclass(frozen=True)
 class Scoring:
-    """A rule to score a run by judgments; defaults are Weir's."""
+    """A rule that computes a score from a run and judgments; the defaults are Weir's."""
 
     measure: Measure
     ties: TieRule = "trec"
@@ -169,7 +169,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A scoring rule that differs in one respect."""
+    """A scoring rule that differs from the usual one in one respect."""
 
     kind: str
     """The respect, such as "tie rule"."""
@@ -213,7 +213,7 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring, k: int | None = None) -> 
 
 
 def defined_mean(values: Float64, measure: Measure) -> float:
-    """Return the mean without NaN, geometric if the measure's is; NaN for none."""
+    """Return the mean of the values that are not NaN, geometric if the measure's is; NaN without any."""
     counted = values[~np.isnan(values)]
     value = math.fsum(counted.tolist()) / len(counted) if len(counted) else math.nan
     return averaged(value, measure.geometric)
@@ -328,7 +328,7 @@ SHOWN_QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class ComparedResult:
-    """One of two results to compare."""
+    """One of two results to compare, with rankings and judgments if they are on this machine."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -351,7 +351,7 @@ class ComparedResult:
 
 @dataclass(frozen=True)
 class Effect:
-    """Both means after a change of scoring, and the share of the gap explained."""
+    """Both means after a change of scoring, and the share of their gap that it explains."""
 
     kind: str
     change: str
@@ -414,7 +414,7 @@ class Why:
 
     @property
     def unexplained(self) -> float:
-        """Return the gap that the most effective change leaves."""
+        """Return the gap that the single most effective change leaves."""
         return min([self.gap, *(e.gap for e in self.effects)], key=abs)
 
 
@@ -570,7 +570,7 @@ SAME_MEAN = 1e-9
 
 @dataclass(frozen=True)
 class Judgments:
-    """Judgments to score results again, by default the recorded."""
+    """Judgments with which results are scored again, by default the recorded ones."""
 
     qrels: object = None
     """A file or Qrels."""

@@ -238,7 +238,9 @@ def refuse_ways_out(root: Path, folders: Collection[str]) -> None:
 
 
 def own_file(path: Path) -> Path:
-    """Delete a link, pipe or device at `path`, and return `path`; raises StoreError."""
+    """Delete a link, pipe or device at `path`, to make room for a regular file, and return `path`; raises
+    StoreError.
+    """
     with storing(path):
         if path.is_symlink() or is_stream(path):
             path.unlink()
@@ -276,12 +278,12 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove temporary files beside `path` of dead processes, and any not written to for an hour."""
+    """Remove temporary files beside `path` left by dead processes, and any that nobody wrote to for an hour."""
     _sweep(path.parent, f".{path.name}{_MARK}")
 
 
 def sweep_inside(folder: Path) -> None:
-    """Remove all abandoned temporary files directly in a folder (`sweep`)."""
+    """Remove all abandoned temporary files directly in a folder, as `sweep`."""
     _sweep(folder, ".")
 
 

@@ -51,7 +51,7 @@ class FieldNames:
     """Names of fields that say why a search failed."""
 
     def every(self, *roles: str) -> frozenset[str]:
-        """Return all names of these roles, such as "query" and "doc"; of every role for none."""
+        """Return all names of these roles, such as "query" and "doc"; of every role if none is passed."""
         return frozenset(name for role in roles or self.roles for tier in self.roles[role] for name in tier)
 
     def ids(self, *roles: str) -> frozenset[str]:
@@ -272,7 +272,9 @@ def rank_column(columns: Sequence[str], kind: Kind) -> int | None:
 
 
 def part_columns(columns: Sequence[str], kind: Kind) -> list[tuple[int, Part]]:
-    """Return (position, "system" or "collection") of each column that names a row's collection or system."""
+    """Return (position, "system" or "collection") of each column that names a row's collection or, in a run, its
+    system.
+    """
     parts = field_names().parts
     of_kind: tuple[Part, ...] = ("system", "collection") if kind == "run" else ("collection",)
     return [(at, part) for part in of_kind for at, name in enumerate(columns) if fold(name) in parts[part]]
@@ -322,7 +324,7 @@ def say_left_out(path: object, names: Iterable[str], sheet: bool = False) -> Non
 
 
 def is_sheet(columns: Sequence[str]) -> bool:
-    """Return True if the first three columns are named as in a judging sheet."""
+    """Return True if the first three columns are named as in a judging sheet, which people fill with grades."""
     return tuple(columns[:3]) == SHEET_HEAD[:3]
 
 

@@ -92,7 +92,7 @@ class ColumnHash:
 
 
 class ColumnWriter:
-    """Writes a text column to two files, in batches, and hashes it."""
+    """Writes a text column to two new files, in batches, and hashes it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._paths = tuple(folder / file for file in _column_files(name))
@@ -151,7 +151,7 @@ class CheckedFile:
             raise StoreError(f"{self.path}: damaged again, {damage}; is the disk failing?")
 
     def need_all(self, starts: Int64, stops: Int64) -> None:
-        """Verify the blocks with several ranges of bytes, as `need`."""
+        """Verify the blocks with these ranges of bytes, as `need`."""
         some = stops > starts
         first, last = starts[some] // BLOCK_BYTES, (stops[some] - 1) // BLOCK_BYTES
         for start, stop in {*zip(first.tolist(), last.tolist(), strict=True)}:
@@ -268,7 +268,7 @@ class MetadataColumn:
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
 
     def document_batches(self) -> Iterator[list[dict[str, tuple[list[Scalar], bool]]]]:
-        """Yield batches of all documents, each {field: (values, True for a list)}."""
+        """Yield lists of documents, each {field: (values, True if they were a list)}."""
         for start in range(0, len(self.column or ()), BATCH_DOCUMENTS):
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
@@ -418,7 +418,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class CorpusStore:
-    """An opened store of a collection's documents."""
+    """An opened store of a collection's documents: columns in memory-mapped files."""
 
     path: Path
     """Path of the store; of the documents' file if they are in memory."""
@@ -450,7 +450,9 @@ def open_store(part: CollectionPart, beside: bool = True, read_only: bool = Fals
 
 
 def source_fingerprint(part: CollectionPart) -> str:
-    """Return the fingerprint of a file of documents, read itself, not its store; raises FormatError."""
+    """Return the fingerprint of the documents in a file, computed from the file, not its store; raises
+    FormatError for a file that is no collection.
+    """
     hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
     for batch in read_documents(part):
         for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
@@ -548,8 +550,8 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 
 def fingerprint_of(store: Path) -> str:
-    """Return the fingerprint of a store's documents, computed again; raises StoreError for damage or another
-    version.
+    """Return the fingerprint of the documents in a store, computed from its columns; raises StoreError for damage
+    or another version.
     """
     opened = _opened_store(store, None)
     if opened is None:

@@ -184,7 +184,7 @@ class _Job:
     patience: Patience
 
     @property
-    def part(self) -> Path:
+    def part_file(self) -> Path:
         return self.to.with_name(self.to.name + ".part")
 
     @property
@@ -192,10 +192,10 @@ class _Job:
         return self.to.with_name(self.to.name + ".part.json")
 
     def have(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
+        return self.part_file.stat().st_size if self.part_file.exists() else 0
 
     def discard(self) -> None:
-        self.part.unlink(missing_ok=True)
+        self.part_file.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
     def origin(self) -> dict[str, str]:
@@ -244,7 +244,7 @@ def download(
                 reasons.append(f"{url}: {reason[:_REASON]}")
                 continue
             with storing(to):
-                job.part.replace(to)
+                job.part_file.replace(to)
                 job.note.unlink(missing_ok=True)
             return
     raise DownloadError(f"could not fetch {to.name}; " + ("; ".join(reasons) or "no address is known"))
@@ -282,7 +282,7 @@ def _fetch(address: Address, job: _Job) -> None:
         before = job.have()
         try:
             _transfer(address, job)
-            if job.checksum is None or (checksum := checksum_of(job.part, job.checksum)) == job.checksum:
+            if job.checksum is None or (checksum := checksum_of(job.part_file, job.checksum)) == job.checksum:
                 return
             job.discard()
             if not resumed:
@@ -380,13 +380,13 @@ def _receive(response: BaseHTTPResponse, start: int, job: _Job, connection: Kept
     job.refuse_more(whole or start)
     began = since = time.monotonic()
     have = mark = start
-    with storing(job.part):
-        file = job.part.open("ab" if start else "wb", buffering=0)
+    with storing(job.part_file):
+        file = job.part_file.open("ab" if start else "wb", buffering=0)
     with file:
         while data := response.read1(PIECE_BYTES):
             connection.extend(patience.timeout + patience.window)
             job.refuse_more(have + len(data))
-            with storing(job.part):
+            with storing(job.part_file):
                 file.write(data)
             have += len(data)
             if job.progress:

@@ -207,7 +207,9 @@ def _recognised(path: Path, kind: Kind, head: bytes) -> Format:
 
 
 def holds_nuggets(path: Path, head: bytes | None = None) -> bool:
-    """Return True if a file's first line is JSON with nuggets; False if it cannot be read."""
+    """Return True if a file's first line is a JSON object with nuggets, as in a nugget bank; False if it cannot
+    be read.
+    """
     try:
         line = head_of(path) if head is None else head
         if not line.lstrip().startswith(b"{"):
@@ -302,7 +304,7 @@ def begins_as_sheet(path: Path, head: bytes = b"") -> bool:
 
 
 def names_of_columns(path: Path, form: Format) -> list[str]:
-    """Return the column names of a file; [] for a format without."""
+    """Return the column names of a file; [] for a format without named columns."""
     if form.name == "jsonl":
         return list(first_json_row(path))
     if form.name in ("parquet", "arrow"):
@@ -312,7 +314,9 @@ def names_of_columns(path: Path, form: Format) -> list[str]:
 
 
 def kind_of_file(path: Path) -> Kind:
-    """Return "run" or "qrels", by columns or, in JSON, fractions (a run); raises FormatError if uncertain."""
+    """Return "run" or "qrels", by columns or, in JSON, fractions (a run); raises FormatError if neither is
+    certain.
+    """
     form = format_of(path, "run")
     if form.name == "trec":
         form = format_of(path, "qrels")  # a header may name a grade
@@ -481,7 +485,7 @@ def _rows_by_part(
 
 
 def say_remarks(path: object, count: int) -> None:
-    """Warn (LossWarning) that `count` lines with # were not read; not for 0."""
+    """Warn (LossWarning) that `count` lines that begin with # were not read; do nothing for 0."""
     if count:
         lines = counted(count, "line that begins", "lines that begin")
         give_warning(LossWarning(f"{path}: not read: {lines} with #"))
@@ -546,7 +550,7 @@ def _refuse_exchanged_queries(buffer: LineBuffer, stop: int, rows: ParsedRows) -
 
 
 def _rounds(names: Sequence[str]) -> int:
-    """Return how often names count up from their first, "0" or "1"; 0 for other names."""
+    """Return how often names count up from their first, "0" or "1", in steps of 1; 0 if they do anything else."""
     at, rounds = 0, 0
     for name in names if names[0] in ("0", "1") else ():
         at, rounds = (int(name), rounds + 1) if name == names[0] else (at + 1, rounds)
@@ -699,7 +703,7 @@ def _not_a_judgment(buffer: LineBuffer, bad: int, pairs: bool) -> FormatError:
 
 
 def counting_up(rows: ParsedRows) -> tuple[Int64, int]:
-    """Return (position of each row in its segment, from 0; rows of the longest segment)."""
+    """Return (position of each row in its segment, from 0; number of rows in the longest segment)."""
     count = np.diff(rows.first, append=len(rows.score))
     return np.arange(len(rows.score)) - np.repeat(rows.first, count), int(count.max(initial=0))
 
@@ -737,7 +741,7 @@ def second_column(values: Iterable[str]) -> str:
 
 
 def refuse_grades_as_documents(name: object, docs: Strings, grades: Strings) -> None:
-    """Raise FormatError if the columns of documents and grades seem exchanged, by all rows."""
+    """Raise FormatError if the columns of documents and grades seem to be exchanged."""
     if found := grades_as_documents(docs, grades.tolist()):
         raise FormatError(name, found, "documents before grades; the two columns look exchanged")
 

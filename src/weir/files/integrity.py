@@ -82,7 +82,7 @@ class Checksum:
 
     @staticmethod
     def read(value: Any) -> Checksum:  # noqa: ANN401 - whatever JSON holds
-        """Return the checksum from the JSON of `to_json`; raises StoreError for other values."""
+        """Return the checksum from parsed JSON of `to_json`; raises StoreError for other values."""
         try:
             text, size = str(value["crc32"]), int(value["bytes"])
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
@@ -184,14 +184,14 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def seal_folder(folder: Path, name: str, facts: Mapping[str, object]) -> None:
-    """Write a record into a complete folder: `facts` and checksums of all its files."""
+    """Write a record `name` into a complete folder: `facts` and checksums of all its files."""
     files = {file: checksum.to_json() for file, checksum in checksums_of(folder).items()}
     write_sealed(folder / name, {**facts, FILES: files}, durable=False)
 
 
 def open_folder(folder: Path, name: str) -> dict[str, Any]:
-    """Return a record of `seal_folder`, with checksums by file under "files"; raises StoreError if a file
-    changed.
+    """Return a record of `seal_folder`, with checksums by file under "files"; raises StoreError if any file is
+    missing or changed.
     """
     facts = read_sealed(folder / name)
     facts[FILES] = checksums_read(facts.get(FILES))

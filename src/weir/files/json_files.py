@@ -216,7 +216,7 @@ class PlainReader:
         self._make(1 << 18)
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
-        """Return (ids, titles, texts) of complete lines; None for a block that it cannot read."""
+        """Return (ids, titles, texts) of a block of complete lines; None for a block that it cannot read."""
         if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
@@ -251,7 +251,7 @@ class PlainReader:
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
-    """Return the first object of a JSON Lines file, {} if empty; raises FormatError."""
+    """Return the first object of a JSON Lines file, {} if it is empty; raises FormatError for other content."""
     return next((row for _, row in json_rows(path)), {})
 
 
@@ -344,14 +344,14 @@ def _finite(value: object) -> float:
 
 
 def json_row_origins(path: Path, kind: Kind) -> Origins | None:
-    """Return the origins of the judgments in JSON Lines; None without the field in the first object."""
+    """Return the origin of each judgment in a JSON Lines file; None if the first object has no such field."""
     columns = list(first_json_row(path))
     at = origin_column(columns, kind)
     return None if at is None else Origins.of(str(row.get(columns[at]) or "") for _, row in json_rows(path))
 
 
 def line_of_row(path: Path, row: int) -> int:
-    """Return the line number, from 1, of a row, from 0, of JSON Lines, read again."""
+    """Return the line number, from 1, of a row, from 0, of a JSON Lines file, which is read again."""
     return next(itertools.islice((line for line, _ in json_rows(path)), row, None))
 
 

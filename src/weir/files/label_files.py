@@ -49,7 +49,7 @@ _MOST_VALUES = 100  # different values of a column of labels
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """A table of labels, read from a file."""
+    """A table of labels, read from a file: cells, and which columns hold query, document and origin."""
 
     path: Path
     names: tuple[str, ...]
@@ -161,7 +161,7 @@ class LabelTable:
         return value if abs(value) <= LARGEST else None  # also of NaN
 
     def say_unread(self, raters: Sequence[str]) -> None:
-        """Warn (LossWarning) of all columns but these raters', query, document and origin."""
+        """Warn (LossWarning) of columns other than these raters', query, document and origin."""
         read = {*raters, *(self.names[at] for at in (self.query, self.doc, self.origin) if at is not None)}
         say_left_out(self.path, [name for name in self.names if name not in read], is_sheet(self.names))
 
@@ -296,7 +296,9 @@ class LabelTexts:
 
 
 def label_texts(labels: object) -> LabelTexts:
-    """Return the texts beside identifiers in a file of labels; empty without any, and for other values."""
+    """Return the texts of queries and documents in a file of labels; empty without any, and for a value that is
+    no path.
+    """
     file = _located(path_of(labels))[0] if isinstance(labels, (str, os.PathLike)) else None
     table = None
     if file is not None and not is_stream(file) and not is_journal(file) and _may_hold_texts(file):

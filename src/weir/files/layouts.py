@@ -57,7 +57,7 @@ class CollectionPart:
 
     @property
     def name(self) -> str:
-        """Return the file's name without .gz."""
+        """Return the file's name without folder and .gz."""
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
@@ -121,7 +121,7 @@ class CollectionLayout:
         return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
 
     def default_split(self) -> str:
-        """Return the declared split, else "test", else the only one; raises FormatError for several."""
+        """Return the declared split, else "test", else the only one; raises FormatError for several others."""
         if self.split or not self.qrels or "test" in self.qrels:
             return self.split or "test"
         if len(self.qrels) == 1:
@@ -258,7 +258,7 @@ def _of_qrels(path: PurePath, top: PurePath) -> bool:
 
 
 def several_collections(path: Path, names: Iterable[str]) -> FormatError:
-    """Return the FormatError for several collections in a folder or zip, which tells how to choose."""
+    """Return the FormatError for several collections in a folder or zip, which says how to choose one."""
     listed = list(names)
     return FormatError(
         path, f"{len(listed)} collections ({_listed(listed)})", f"one of them, as in {path}#{listed[0]}"

@@ -33,7 +33,7 @@ VANISHED_TIMES, VANISHED_SECONDS = 1000, 0.01
 # only the store's clock counts. Leases of a place are numbered; taking over an abandoned one creates the next number,
 # which only one process can. An owner that was merely slow does no harm, as both produce equal results.
 class LeaseStore(Protocol):
-    """A store of leases: small objects with names such as paths."""
+    """A store of leases: small objects under names such as paths."""
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new object and return True; return False if the name exists."""
@@ -47,7 +47,7 @@ class LeaseStore(Protocol):
     def age(self, name: str) -> float | None:
         """Return the seconds since an object was written, by the store's clock; None if missing."""
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         """Return the names of the objects in a folder."""
 
     def delete(self, name: str) -> None:
@@ -107,7 +107,7 @@ def taken(store: LeaseStore, place: str, rule: Rule = lambda owner: None) -> int
 
     rule: returns whether the lease of this owner (None: no lease) may be taken, None to let its age decide.
     """
-    numbers = sorted(int(name) for name in store.names(place) if name.isdecimal())
+    numbers = sorted(int(name) for name in store.names_in(place) if name.isdecimal())
     newest = numbers[-1] if numbers else 0
     owner = Owner.read(store.read(f"{place}/{newest}")) if numbers else None
     free = rule(owner)
@@ -137,7 +137,7 @@ def renewed(store: LeaseStore, place: str, number: int) -> Iterator[None]:
         done.set()
         thread.join()  # a renewal that arrived after the deletion would write the lease anew
         with suppress(WeirError):  # a store out of reach: the lease runs out
-            for older in sorted(int(name) for name in store.names(place) if name.isdecimal()):
+            for older in sorted(int(name) for name in store.names_in(place) if name.isdecimal()):
                 if older <= number:
                     store.delete(f"{place}/{older}")
 
@@ -150,7 +150,7 @@ def leased(store: LeaseStore, place: str, waiting: Callable[[Owner], None]) -> I
     """
     told, pause = False, 0.05
     while (number := taken(store, place)) is None:
-        held = [name for name in store.names(place) if name.isdecimal()]
+        held = [name for name in store.names_in(place) if name.isdecimal()]
         if held and not told:
             told = True
             waiting(Owner.read(store.read(f"{place}/{max(held, key=int)}")))
@@ -208,7 +208,7 @@ class LeaseFolder:
             with suppress(OSError):
                 folder.rmdir()  # where the lease went meanwhile
 
-    def names(self, folder: str) -> list[str]:
+    def names_in(self, folder: str) -> list[str]:
         with suppress(OSError):
             return [path.name for path in (self.root / folder).iterdir()]
         return []
@@ -268,7 +268,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def clear_lock(path: Path) -> None:
-    """Remove a killed process's lock file; a held lock stays. Raises StoreError."""
+    """Remove the lock file that a killed process left; a held lock stays. Raises StoreError."""
     if path.exists():
         with locked(path, wait=False):
             pass

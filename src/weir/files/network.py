@@ -73,7 +73,7 @@ def seconds_before(
 
 @dataclass(eq=False)
 class KeptConnection:
-    """An HTTP connection kept between exchanges; follows no redirects, repeats no request."""
+    """An HTTP connection that stays open between exchanges; follows no redirects, repeats no request."""
 
     # urllib3 bounds each read, not all of them: a watcher thread ends an exchange whose time is over.
     proxied: tuple[str, ...] = ("https",)
@@ -145,7 +145,7 @@ class KeptConnection:
             self._watcher.start()
 
     def close(self) -> None:
-        """Close the connection; another thread's exchange fails."""
+        """Close the connection; an exchange in another thread then fails."""
         self._closed.set()
         if self._ends != math.inf:
             self._shut_down()

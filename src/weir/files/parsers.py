@@ -144,7 +144,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Identifiers with fixed numbers, to be found by hash; nothing is found if `ids` is None."""
+    """Identifiers with fixed numbers, prepared to be found by hash; nothing is found if `ids` is None."""
 
     ids: Ids | None
     hashes: NDArray[np.uint64]
@@ -156,7 +156,7 @@ class Lookup:
 
     @staticmethod
     def of(ids: Ids | None) -> Lookup:
-        """Return a lookup of identifiers; engines fill its table when needed."""
+        """Return a lookup of identifiers; its table stays empty until a parser needs it."""
         strings = ids.strings if ids is not None else Strings.of([])
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         bits = min(max(16, len(strings).bit_length() + 3), 24)
@@ -550,7 +550,7 @@ def choose_engine(name: EngineName, size: int) -> Parser:
 
 
 def row_arrays(room: int) -> RowArrays:
-    """Return empty arrays for a compiled scan of at most `room` rows."""
+    """Return uninitialised arrays for a compiled scan of at most `room` rows."""
     start, length = np.empty((2, room), np.int64)
     segment, slow = np.empty((2, room, 3), np.int64)
     return RowArrays(start, length, np.empty(room, np.uint64), np.empty(room, np.float64), segment, slow)
@@ -664,9 +664,10 @@ class Source:
 def text_blocks(
     path: Path, scan: Callable[[LineBuffer, int], ParsedRows], size: int, whole: bool, header: int = 0
 ) -> Iterator[RankingBlock]:
-    """Yield a text file in blocks of whole queries, each valid until the next.
+    """Yield the rows of a text file in blocks of whole queries, each valid until the next.
 
     scan: parses complete lines at the beginning of a buffer.
+    size: bytes of a block.
     whole: yield a single block.
     header: lines to skip.
 
@@ -733,7 +734,7 @@ class TableChunk:
 
     @staticmethod
     def joined(chunks: list[TableChunk]) -> TableChunk:
-        """Return chunks concatenated; a query in two chunks becomes one segment."""
+        """Return chunks concatenated; a query that continues in the next chunk becomes one segment."""
         begin = np.cumsum([0, *map(len, chunks)])
         queries = Strings.concatenated([c.queries for c in chunks])
         opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())

@@ -15,8 +15,7 @@ _HEADS = ("query", "query-id", "query_id", "qid", "_id", "id")
 
 
 def read_groups(path: Path) -> QueryGroups:
-    """Return the group of each query from lines "query, tab, group", plain or compressed, without comments (#)
-    and header.
+    """Return the group of each query from lines "query, tab, group"; comments (#) and a header are skipped.
 
     Raises FormatError for other columns, a query in two groups, and no query.
     """

@@ -33,7 +33,9 @@ class RankingFile:
     """Bytes that the file has as long as nobody changes it; None if that is not known."""
 
     def ranking(self, query: str, k: int | None = None) -> tuple[tuple[str, float], ...]:
-        """Return (document, score) of a query's first k documents, None for all; () without a ranking."""
+        """Return (document, score) of a query's first k documents, None for all; () for a query without a
+        ranking.
+        """
         with self._opened() as file:
             place, stop = self._sought(file, query), None
             if place is None:

@@ -127,7 +127,7 @@ def read_queries(part: CollectionPart) -> Queries:
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
-    """Return the FormatError for a repeated identifier, with both lines, after reading the file again."""
+    """Return the FormatError for a repeated identifier, with both line numbers, for which the file is read again."""
     first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
@@ -327,7 +327,7 @@ def read_judgments(part: CollectionPart) -> Qrels:
 
 
 class OwnFolder:
-    """A temporary folder, removed with this object or the process."""
+    """A temporary folder, removed with this object or at the end of the process."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="weir-"))

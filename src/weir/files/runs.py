@@ -82,7 +82,7 @@ class _InterleavedError(Exception):
 
 @dataclass(eq=False)
 class IdentifierNumbers:
-    """Numbers of a run file's queries and documents, and counts, while it is read."""
+    """Numbers assigned to queries and documents while a run file is read, and counts of what was seen."""
 
     queries: Ids | None
     """Queries with fixed codes; None to number all by appearance."""
@@ -127,7 +127,7 @@ class IdentifierNumbers:
         return list(self.others)[code - len(self.queries or ())].decode("utf-8", "replace")
 
     def doc_codes(self, buf: Bytes, rows: ParsedRows) -> Int32:
-        """Return a number for each row's document, int32[rows]; each block numbers its documents anew."""
+        """Return a number for each row's document, int32[rows]; a document in two blocks gets two numbers."""
         codes, first = distinct(buf, rows.start, rows.length, rows.hashes)
         self.docs.append(take_strings(buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
@@ -145,6 +145,27 @@ def _grouped(query: Int64, lengths: Int64) -> tuple[Int64, Int64, Int64]:
     order = np.argsort(of_row, kind="stable")
     query, lengths = np.unique(of_row[order], return_counts=True)
     return query, lengths, order
+
+
+def _rows_at(rows: ParsedRows, order: Int64) -> ParsedRows:
+    start, length, hashes = rows.start[order], rows.length[order], rows.hashes[order]
+    return replace(rows, start=start, length=length, hashes=hashes, score=rows.score[order])
+
+
+def _float_ranks(buf: Bytes, rows: ParsedRows, ranking: Int64, cuts: Int64) -> Int32 | None:
+    close = close_as_floats(cuts, rows.score[ranking])
+    at = ranking[close[0]]
+    return float_ranks(cuts, close, take_strings(buf, rows.start[at], rows.length[at])) if len(at) else None
+
+
+def _of_first_queries(part: RankingPart, count: int) -> RankingPart:
+    inside = np.flatnonzero(part.query < count)
+    if len(inside) == len(part.query):
+        return part
+    at, _ = stretches(part.ptr[inside], part.ptr[inside + 1])
+    ptr = np.append(0, np.cumsum(np.diff(part.ptr)[inside]))
+    float_rank = None if part.float_rank is None else part.float_rank[at]
+    return RankingPart(part.query[inside], ptr, part.doc[at], part.score[at], float_rank)
 
 
 def _refuse_ranks_as_documents(name: object, block: RankingBlock) -> None:
@@ -195,13 +216,7 @@ def _read_parts(
                 if len(codes) < len(query):
                     segments = segments.take(np.unique(query, return_index=True)[1])
                     query, lengths, order = _grouped(query, lengths)
-                    rows = replace(
-                        rows,
-                        start=rows.start[order],
-                        length=rows.length[order],
-                        hashes=rows.hashes[order],
-                        score=rows.score[order],
-                    )
+                    rows = _rows_at(rows, order)
                 if len(query) == 0:
                     continue
                 if numbers.order is None:
@@ -225,21 +240,14 @@ def _read_parts(
                 numbers.own_first += own_first
                 numbers.own_near += own_near
                 score = rows.score[ranking]
-                float_rank = None
-                if ties == "trec" and len((close := close_as_floats(cuts, score))[0]):
-                    at = ranking[close[0]]
-                    documents = take_strings(block.buf, rows.start[at], rows.length[at])
-                    float_rank = float_ranks(cuts, close, documents)
+                float_rank = _float_ranks(block.buf, rows, ranking, cuts) if ties == "trec" else None
                 if docs is None:
                     doc = numbers.doc_codes(block.buf, rows)[ranking]
-                inside = np.flatnonzero(query < len(queries)) if queries is not None else query
-                if len(inside) < len(query):
-                    at, _ = stretches(cuts[inside], cuts[inside + 1])
-                    cuts = np.append(0, np.cumsum(np.diff(cuts)[inside]))
-                    query, doc, score = query[inside], doc[at], score[at]
-                    float_rank = None if float_rank is None else float_rank[at]
-                if len(query):
-                    results.append(step(RankingPart(query, cuts, doc, score, float_rank)))
+                part = RankingPart(query, cuts, doc, score, float_rank)
+                if queries is not None:
+                    part = _of_first_queries(part, len(queries))
+                if len(part.query):
+                    results.append(step(part))
             say_order(source.name, numbers.order or OrderCounts())
             numbers.alike.update(name for name in others.tolist() if name.encode() in numbers.others)
             _say_alike(source.name, numbers.alike)
@@ -269,8 +277,8 @@ def refuse_swapped(name: object, order: OrderCounts) -> None:
 
 
 def say_order(name: object, order: OrderCounts) -> tuple[str, ...]:
-    """Return, and warn (RankingWarning) of, signs that rows were meant in another order than by score; ()
-    without.
+    """Return sentences on signs that rows were meant in another order than by score, and warn of them
+    (RankingWarning); () without any.
 
     Raises FormatError if ranks and scores are exchanged.
     """
@@ -363,7 +371,7 @@ def read_run(path: str | os.PathLike[str], ties: Ties = "trec", engine: EngineNa
 
 
 def run_of(source: Source, name: str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Return the run in a source of rows; as `read_run`."""
+    """Return the run in a source of rows; arguments and errors as for `read_run`."""
     parts, numbers = _read_parts(source, lambda part: part, None, None, ties, engine)
     codes, strings = distinct_strings(Strings.concatenated(numbers.docs))
     run = _run_of_parts(parts, Ids(Strings.packed(list(numbers.others))), Ids(strings), name, ties)
@@ -448,7 +456,7 @@ def say_composed_otherwise(name: object, run: Run, qrels: Qrels) -> None:
 
 
 def join_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
-    """Return a source's run joined with judgments; as `read_run`."""
+    """Return the run in a source of rows, joined with judgments; arguments and errors as for `read_run`."""
 
     def join(part: RankingPart) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -548,7 +556,7 @@ RESULT_RUNS, RESULT_RECORD = ("run.trec", "run.json"), "stage.json"
 
 
 def run_name(path: Path) -> str:
-    """Return a run file's name without suffixes; of run.trec or run.json of a result, its folder's."""
+    """Return a run file's name without suffixes; for run.trec or run.json of a result, its folder's name."""
     if path.name in RESULT_RUNS and (path.parent / RESULT_RECORD).exists():
         return path.parent.name
     return run_file_name(path.name)
@@ -568,9 +576,9 @@ def judgments_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_repeating_run(path: str | os.PathLike[str]) -> tuple[Run, int]:
-    """Return (run with the best row of each repeated document, rows dropped).
+    """Return (run with the best row of each repeated document, number of rows dropped).
 
-    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking.
+    Only TREC files may repeat documents. Raises FormatError for an invalid line, BadRanking for another fault.
     """
     path = path_of(path)
     try:

@@ -274,7 +274,9 @@ WRITE_SCORES.register(write_scores_value)
 
 
 def read_scores_value(path: str | os.PathLike[str]) -> Scores:
-    """Return scores of `write_scores_value`, or of scores-*.jsonl in a results folder; raises FormatError."""
+    """Return scores from a file of `write_scores_value`, or scores-*.jsonl of a results folder; raises
+    FormatError for other files.
+    """
     if path_of(path).suffix == ".jsonl":
         return _stored_scores(path_of(path))
     try:
@@ -326,7 +328,9 @@ def _origin(fields: dict[str, Any]) -> Origin:
 
 
 def self_match_rule(recorded: str) -> str:
-    """Return conventions, as text, for a recorded "keep" ("default") or "drop" of self-matches."""
+    """Return the conventions, as text, that a recorded rule for self-matches implies: "default" for "keep",
+    self_matches=drop for "drop".
+    """
     return "default" if recorded == "keep" else f"self_matches={recorded}"
 
 
@@ -388,7 +392,7 @@ _COLUMNS = ("dataset", "query", "judgments")
 
 
 def is_baseline(path: Path) -> bool:
-    """Return True for a baseline of scores; raises OSError if unreadable."""
+    """Return True if a file is a baseline of scores for gates, by its beginning; raises OSError if unreadable."""
     with path.open("rb") as file:
         return file.read(len(_FIRST)).startswith(_FIRST.rpartition("\t")[0].encode())
 

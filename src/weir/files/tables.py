@@ -94,9 +94,9 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
 
 
 def table_rows_by_system(path: Path, columns: list[str], parquet: bool) -> Iterator[SystemRow]:
-    """Yield (place, query, system, rank or "") of each row; nothing for a file of one system.
+    """Yield (place in the file, query, system, rank or "") of each row; nothing if the file has a single system.
 
-    columns: names of query, system and perhaps rank.
+    columns: names of the columns of query, system and perhaps rank.
 
     Raises FormatError for damage.
     """
@@ -134,7 +134,9 @@ def _origins(batches: Iterable[Arrow]) -> Origins:
 
 
 def table_batches(path: Path, parquet: bool, rows: int) -> Iterator[Arrow]:
-    """Yield a Parquet or Arrow file in Arrow's batches of at most `rows` rows; use `table_errors`."""
+    """Yield the rows of a Parquet or Arrow file in Arrow's batches of at most `rows` rows; to be called within
+    `table_errors`.
+    """
     return _batches(path, table_columns(path, parquet), parquet, rows)
 
 

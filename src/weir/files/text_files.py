@@ -123,7 +123,9 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def known_bytes(file: BinaryIO, name: object) -> BinaryIO:
-    """Return the stream, UTF-16 as UTF-8; raises FormatError for zips and other files that no reader reads."""
+    """Return a stream of the same bytes, UTF-16 as UTF-8; raises FormatError for zips and other files that no
+    reader reads.
+    """
     begins = b""
     try:
         while more := file.read(
@@ -170,7 +172,10 @@ def _utf_8(pieces: Iterable[bytes], encoding: str, name: object) -> Iterator[byt
 
 
 def decoded(data: bytes, name: object, line: int = 1) -> str:
-    """Return the text of UTF-8 bytes; raises FormatError with the line, from `line`, of an invalid byte."""
+    """Return the text in UTF-8 bytes; raises FormatError with the line of the first invalid byte.
+
+    line: number of the first line.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -179,7 +184,7 @@ def decoded(data: bytes, name: object, line: int = 1) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for other than UTF-8."""
+    """Return a file's text, decompressed; raises FormatError as `read_bytes`, and for bytes that are not UTF-8."""
     return decoded(read_bytes(path), path)
 
 
@@ -252,7 +257,9 @@ def named_file(folder: Path, name: str | Path, by: object, inside: str = "") -> 
 
 @contextmanager
 def unquoted(path: Path, folder: Path | None) -> Iterator[None]:
-    """Raise FormatErrors of the block without file content if the file is outside `folder`; None keeps it."""
+    """Raise FormatErrors of the block without the file's content if the file is outside `folder`; None keeps
+    them.
+    """
     try:
         yield
     except FormatError as error:
@@ -343,13 +350,13 @@ def _whole(path: Path) -> bytes:
 
 
 def require_room(path: Path, size: int, times: int = _MEMORY_TIMES) -> None:
-    """Raise BadValue if memory may not hold `times` `size` bytes, above HARMLESS_BYTES."""
+    """Raise BadValue if memory may not hold `times` the bytes of a file of this size; small sizes always pass."""
     if size > HARMLESS_BYTES:
         require_memory(times * size, f"reading {path} whole")
 
 
 def check_unpacked(path: Path, length: int) -> None:
-    """Raise FormatError if `length` decompressed bytes exceed what the file's size allows."""
+    """Raise FormatError if a file decompressed to more bytes, `length`, than its size allows."""
     if length > HARMLESS_BYTES:
         times = unpacked_times()
         largest = max(HARMLESS_BYTES, times * path.stat().st_size)
@@ -374,7 +381,7 @@ def check_members(path: Path, names: Sequence[str]) -> None:
 
 
 class LineBuffer:
-    """A buffer through which a file is read, beginning with a line."""
+    """A buffer through which a file is read; its content begins at the start of a line."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path, self.file = path, open_bytes(path)
@@ -438,7 +445,7 @@ class LineBuffer:
         return stop
 
     def consume(self, count: int) -> None:
-        """Remove the first `count` bytes, complete lines."""
+        """Remove the first `count` bytes, which must be complete lines."""
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest

@@ -94,13 +94,17 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     ]
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
+    between = _notes_between(scores) if several else ()
+    return list(dict.fromkeys([*notes, *between, *judged, *shared, *conventions]))
+
+
+def _notes_between(scores: Mapping[str, Scores]) -> list[Note]:
     made = {
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
     apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
-    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
-    return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
+    return [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
 
 
 def _few(names: Sequence[str]) -> str:

@@ -96,9 +96,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Several datasets have averages, without datasets that some system lacks or on which most were trained, and
-    without scores of other data than the published. Below are differences to the baseline's in per cent, and
-    counts of datasets above and below it.
+    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
+    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
+    below it.
 
     units: {dataset: its unit in averages, such as its group}.
 
@@ -199,8 +199,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of datasets x systems with the judged share of the first ten documents in per cent, –
-    for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
 
     rates: {(dataset, system): share}.
     """
