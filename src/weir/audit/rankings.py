@@ -186,7 +186,8 @@ def depths(subject: Subject) -> Iterator[Finding]:
 
 @check("identifiers", needs=["runs", "qrels"])
 def identifiers(subject: Subject) -> Iterator[Finding]:
-    """Identifiers in rankings that only look like judged ones, so that their queries and documents count as unjudged."""
+    """Identifiers in rankings that only look like judged ones, so that their queries and documents count as
+    unjudged."""
     # Causes: blanks and invisible characters of a spreadsheet or page, letters composed otherwise, as on a Mac.
     qrels = subject.need_qrels()
     for name, run in subject.runs.items():
