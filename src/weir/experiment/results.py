@@ -1050,7 +1050,7 @@ def _labelled(cells: list[ResultCell]) -> list[ResultCell]:
 
 
 def largest_k(cells: Sequence[ResultCell]) -> tuple[list[ResultCell], list[str]]:
-    """Return (results, sentences on those left out): of results that differ only in k, the largest k."""
+    """Return (results, sentences on results left out); of results that differ only in k, the largest k stays."""
     largest, sentences = list(cells), []
     for group in _of_one_name(cells).values():
         if len(group) > 1 and _differ_in_depth(group):
