@@ -515,6 +515,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
@@ -528,6 +529,14 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *_small_collections(study, measure),
     ]
     return tuple(statements[:MOST_SENTENCES])
+
+
+def _left_out(study: Study) -> Iterator[Statement]:
+    if study.remarks:
+        few = list(study.remarks) if len(study.remarks) < 4 else [*study.remarks[:2]]
+        more = [f"and {len(study.remarks) - len(few)} sentences more of this kind, which weir results prints"]
+        said = "; ".join(few + more * (len(few) < len(study.remarks)))
+        yield Statement("Anything about results that are not here:", f"{said}.")
 
 
 def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
