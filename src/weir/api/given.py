@@ -1,4 +1,4 @@
-"""Read rankings as users give them: run files, results folders, values."""
+"""Read rankings as run files, results folders or values."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _judgments(folder: Path) -> str:
 
 
 def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = None) -> list[Path]:
-    """Return run files: each given file, and all run files of each given results folder.
+    """Return paths of run files: each file itself, and all run files of each results folder.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections or not of
+    Raises FormatError for a folder without results, BadValue for runs of several collections, or not of
     `collection`.
     """
     found, of_folders = list[Path](), list[Path]()
@@ -67,10 +67,9 @@ def run_paths(given: Iterable[str | os.PathLike[str]], collection: Collection = 
 
 
 def run_path(given: str | os.PathLike[str], collection: Collection = None) -> Path:
-    """Return the run file at a path, which may be a folder with one result.
+    """Return the path of a run file, also of the only result in a folder.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, or of another
-    collection.
+    Raises FormatError for a folder without results, BadValue for several, or another collection.
     """
     paths = run_paths([given], collection)
     if len(paths) > 1:
@@ -87,10 +86,9 @@ READ_RUN.register(_ranking_at)
 
 
 def one_ranking(given: object, collection: Collection = None) -> object:
-    """Return a ranking unchanged, or for a path its run file.
+    """Return the path of the run file at a path; any other ranking unchanged.
 
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for several
-    rankings.
+    Raises as `run_path`, and BadValue for several rankings.
     """
     if isinstance(given, (list, tuple)) and len(given) > 1 and all(map(_is_ranking, given)):
         raise BadValue(
@@ -105,27 +103,23 @@ def _is_ranking(one: object) -> bool:
 
 
 def two_rankings(first: object, second: object, collection: Collection = None) -> tuple[object, object]:
-    """Return two rankings unchanged, or for paths their run files.
-
-    Raises FormatError for a folder without results, BadValue for a folder with several, and for runs of two
-    collections.
-    """
+    """Return two rankings, each as `one_ranking`; raises as it, and BadValue for two collections."""
     both = one_ranking(first), one_ranking(second)
     run_paths((one for one in (first, second) if isinstance(one, (str, os.PathLike))), collection)  # together
     return both
 
 
 def unnamed(count: int) -> list[str]:
-    """Return names for unnamed rankings: "first" and "second" for two, else "system 1" and so on."""
+    """Return names for rankings without names: "first" and "second" for two, else "system 1" and so on."""
     return ["first", "second"] if count == 2 else [f"system {n}" for n in range(1, count + 1)]
 
 
 def two_given(function: str, *given: object) -> tuple[object, object]:
-    """Return the two rankings passed to a function, as two arguments or as one {name: ranking} and None.
+    """Return two rankings, passed to a function as two arguments or as {name: ranking} and None.
 
     function: its name, for messages.
 
-    Raises CallError if one is missing, BadValue for another number of names and for Scores with names.
+    Raises CallError if one is missing, BadValue for other names and named Scores.
     """
     match given:
         case (Mapping() as named, None):
@@ -143,9 +137,9 @@ def two_given(function: str, *given: object) -> tuple[object, object]:
 
 
 def all_rankings(given: Sequence[object], collection: Collection = None) -> list[object]:
-    """Return the rankings as a list, with each path replaced by its run files.
+    """Return the rankings as a list, with paths replaced by their run files.
 
-    Raises FormatError for a folder without results, BadValue for runs of several collections.
+    Raises FormatError for a folder without results, BadValue for several collections.
     """
     run_paths((one for one in given if isinstance(one, (str, os.PathLike))), collection)  # together
     several = [run_paths([one]) if isinstance(one, (str, os.PathLike)) else [one] for one in given]
@@ -153,8 +147,5 @@ def all_rankings(given: Sequence[object], collection: Collection = None) -> list
 
 
 def run_from_given(given: object, collection: Collection = None) -> Run:
-    """Return a Run from a ranking in any form, also from a folder with one result.
-
-    Raises FormatError or BadRanking for a bad ranking, BadValue for a folder with several.
-    """
+    """Return a Run from any ranking, or a folder with one result; raises FormatError, BadRanking, BadValue."""
     return run_from(one_ranking(given, collection))

@@ -104,8 +104,7 @@ def results(
     fetch: bool = False,
     labels: Sequence[str] = (),
 ) -> ResultSet[Row]:
-    """Return a mean score for every dataset, system and measure of a results folder, groups after their
-    members.
+    """Return a mean score for every dataset, system and measure of a results folder; groups follow their members.
 
     measures: only these measures, by default all.
     datasets: only these datasets, by default all. A group means its members, NAME:SPLIT one split.
@@ -146,7 +145,7 @@ def results_by_query(
 ) -> tuple[dict[tuple[str, str], Scores], tuple[Note, ...]]:
     """Return ({(dataset, system): scores by query}, notes) of a results folder.
 
-    Parameters and errors as for `results`.
+    Arguments and errors as for `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     cells, rows = _rows_by_name(cells, _measures_among(cells, measures), damaged)
@@ -188,9 +187,9 @@ def shown_rows(
 ) -> ShownRows:
     """Return (judged results with current scores, their means with notes).
 
-    measures: only these, in this order; by default all.
+    measures: in this order; by default all.
     more: notes to put last.
-    titles: names to show for systems.
+    titles: {system: name to show}.
 
     Raises BadValue if all scores are outdated.
     """
@@ -234,15 +233,15 @@ def run_grid(
     fetch: bool = False,
     labels: Sequence[str] | Mapping[str, str] = (),
 ) -> ShownRows:
-    """Run an experiment into a results folder, and return its results with their means and notes.
+    """Run an experiment into a results folder; return (its results, their means with notes).
 
     grid: the experiment.
     progress: receives (stage, done, total).
-    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others;
-        finished results are shown.
+    share: work as one of N processes on one folder, as "I/N": begin with the I-th part, then help the others.
+        Finished results are shown.
     on: a cluster to run on: ray (RAY_ADDRESS, else one on this machine), or ray://HOST:10001.
     fetch: download collections of the catalogue that are not on this machine.
-    labels: names to show for systems, such as "tuned=bm25(k1=1.2)"; in Python also {label: system}.
+    labels: names to show for systems, such as "tuned=bm25(k1=1.2)". In Python also {label: system}.
 
     After an interruption, the same call continues. Raises the WeirErrors of reading collections and of the
     systems.
@@ -311,11 +310,11 @@ def _other_names(cells: Sequence[ResultCell], whole: Sequence[ResultCell]) -> It
 def provenance(
     folder: FolderPath, datasets: Sequence[str] = (), systems: Sequence[str | Retriever] = ()
 ) -> ResultSet[Provenance]:
-    """Return the records of the stages (index, rankings, scores) that made each result of a folder.
+    """Return the records of the stages that gave each result of a folder.
 
     datasets, systems: only these, by default all.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    Raises FormatError without a result, UnknownName.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     notes = (*damaged, *map(Note, mixed_provenance(cells)))
@@ -373,11 +372,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 def cells_of(
     folder: FolderPath, systems: Systems, datasets: Sequence[str]
 ) -> tuple[list[ResultCell], tuple[Note, ...]]:
-    """Return (chosen results of a results folder, notes on results that are damaged or without scores).
+    """Return (results of a folder, notes on damaged or unscored ones).
 
     systems, datasets: only these; None or () for all.
 
-    Raises FormatError for a folder without a finished result, UnknownName for an unknown dataset or system.
+    Raises FormatError without a result, UnknownName.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
     names = [str(system) for system in several]
@@ -436,11 +435,10 @@ def reproduce(
 def reproduction_page(
     folder: FolderPath, checks: ResultSet[PublishedCheck], page: Path, model: str | None = None
 ) -> None:
-    """Write a page on how well a results folder reproduces published scores, with two commands for each
-    result.
+    """Write a page on how well a results folder reproduces published scores, with commands.
 
-    checks: result of `reproduce`, called with the same `model`.
-    page: HTML if its name ends in .html, else Markdown.
+    checks: from `reproduce`, with the same `model`.
+    page: a path; .html for HTML, else Markdown.
     """
     tables = experiment.reproductions.reproduction_tables(path_of(folder), checks.items, model)
     form = "html" if page.suffix == ".html" else "markdown"
@@ -507,9 +505,8 @@ def official_scores(
 
 
 def birco_of_runs(qrels: FolderPath, runs: Sequence[FolderPath]) -> ResultSet[BircoScore]:
-    """Return scores of run files as BIRCO's own program prints them, beside Weir's.
-
-    Raises FormatError and other errors of reading if no file is left.
+    """Return the scores of run files as BIRCO's own program prints them, with notes on files left out; raises a
+    file's error if all fail.
     """
     judgments, collection = judged_by(qrels)
     files = run_paths(runs, collection)
@@ -527,13 +524,13 @@ def birco_of_folder(
     collection: Places = None,
     fetch: bool = False,
 ) -> ResultSet[BircoScore]:
-    """Return scores of a folder's results as BIRCO's own program prints them, beside Weir's.
+    """Return the scores of a folder's results as BIRCO's own program prints them.
 
     datasets, systems: only these, by default all.
-    collection: present paths of collections, by name.
-    fetch: download collections that are not on this machine.
+    collection: present paths, by name.
+    fetch: download missing collections.
 
-    Raises BadValue if no result ranks whole pools, and the errors of `results`.
+    Raises BadValue if no result ranks whole pools, and as `results`.
     """
     cells, damaged = cells_of(folder, systems, datasets)
     figures, remarks = experiment.reproduce.birco_of_cells(cells, places_of(collection), fetch)
@@ -582,10 +579,8 @@ def plan(
 
 
 def plan_stages(systems: str | Retriever | Iterable[str | Retriever]) -> ResultSet[Node]:
-    """Return the steps (indexes, rankings) that `benchmark` would compute on each collection, shared steps
-    once.
-
-    Raises UnknownName or BadValue for an invalid system.
+    """Return the indexes and rankings that `benchmark` would compute on each collection, shared ones once; raises
+    UnknownName, BadValue.
     """
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     grid = experiment.experiment.Experiment((), several)
@@ -611,8 +606,7 @@ def describe(*collections: str | Path | Dataset, split: str | None = None) -> Re
 
 
 def is_judgments(name: str) -> bool:
-    """Return True if a file has only judgments, False for a collection (also a zip, TOML file or golden
-    set)."""
+    """Return True for a file of judgments alone, False for a collection (also a zip, TOML file or golden set)."""
     path = path_of(name)
     if (
         catalogue_name(name)
@@ -631,6 +625,6 @@ def is_judgments(name: str) -> bool:
 
 
 def describe_judgments(name: str) -> ResultSet[JudgmentsCard]:
-    """Return the counts of a judgments file; raises FormatError for a file of another kind."""
+    """Return counts of the judgments in a file; raises FormatError for a file of another kind."""
     path = path_of(name)
     return ResultSet(JUDGMENTS_CARDS, (judgments_card(path.name, read_qrels(path)),))

@@ -209,8 +209,7 @@ BATCH_BYTES, BATCH_DOCUMENTS = 1 << 22, 1 << 14
 
 
 def near_copies(corpus: Corpus) -> tuple[DuplicateGroups, Int64, int]:
-    """Return (groups of documents with nearly the same title and text, leaders, number of comparisons
-    skipped).
+    """Return (groups of documents with nearly the same title and text, leaders, number of comparisons skipped).
 
     leaders: int64[n], the first row of each document's group, its own row without a group. Members share at
         least 80% (Jaccard) of their three-word sequences with the leader.

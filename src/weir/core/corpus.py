@@ -151,11 +151,10 @@ class Corpus:
         return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int, start: int = 0) -> Iterator[tuple[int, Strings]]:
-        """Yield (number of the first document, searchable texts) for consecutive blocks with about `size`
-        bytes of text.
+        """Yield (number of the first document, searchable texts) for consecutive blocks of about `size`
+        bytes, from document `start`.
 
         fields: see `view`.
-        start: number of the first document.
         """
         ends = self.text.lengths()
         ends.cumsum(out=ends)
@@ -308,8 +307,7 @@ def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
 
 
 def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
-    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same
-    length.
+    """Return the texts a[i] + separator + b[i], but b[i] alone where a[i] is empty; both have the same length.
 
     dangling: keep the separator where b[i] is empty.
     """

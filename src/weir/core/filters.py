@@ -188,8 +188,7 @@ def _exact(value: Scalar) -> bool:
 def cells(
     documents: Iterable[Mapping[str, tuple[list[Scalar], bool]]], name: str, kind: FieldKind
 ) -> tuple[Strings, Float64]:
-    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document
-    lacks it.
+    """Return (texts, numbers float64) of one field, a row for each document; "" and NaN where a document lacks it.
 
     All numbers are NaN unless `kind` is "number".
     """

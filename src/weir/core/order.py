@@ -31,8 +31,7 @@ DRAW_SEED = 20_231_128
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
-    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in
-    trec_eval 9.
+    """Return scores as a tie rule compares them, float64[n]: rounded to 32-bit floats for "trec9", as in trec_eval 9.
 
     Raises BadValue for an unknown rule.
     """
@@ -105,8 +104,7 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
-    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie
-    rank.
+    """Return the k documents of highest score above 0, int32[at most k], best first; ties by ascending tie rank.
 
     score, tie_rank: one value for each document.
     """
@@ -121,8 +119,7 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
 def drawn_keys(
     queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
 ) -> NDArray[np.uint64]:
-    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and
-    DRAW_SEED.
+    """Return a pseudo-random sort key for each (query, document) row, uint64[n]: a hash of both and DRAW_SEED.
 
     query, doc: positions in `queries` and `documents` of each row.
     """
@@ -141,11 +138,9 @@ def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def tie_groups(ptr: Int64, score: NDArray[np.floating]) -> tuple[Int64, Int64]:
-    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups]
-    each.
+    """Return (first row, end row) of each group of two or more adjacent rows with equal scores, int64[groups] each.
 
     ptr: int64[Q + 1], row offsets of the queries.
-    score: in result order.
     """
     same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
     if len(score) > 1:
@@ -190,10 +185,8 @@ def tied_at_end(ptr: Int64, groups: tuple[Int64, Int64]) -> NDArray[np.bool_]:
 def cut_in_ties(length: NDArray[np.integer], tied_end: NDArray[np.bool_]) -> tuple[int, int]:
     """Return (k, number of rankings of length k that end within a tie), with k the greatest length.
 
-    (0, 0) if no ranking ends within a tie, or if fewer than two, or than half of the nonempty rankings, have
-    length k.
-    length: number of documents of each ranking.
-    tied_end: True for each ranking that ends within a tie.
+    (0, 0) if none does, or if fewer than two, or than half of the nonempty rankings, have length k.
+    length, tied_end: documents of each ranking, True if it ends within a tie.
     """
     if not tied_end.any():
         return 0, 0

@@ -139,7 +139,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 def first_repeated(values: Iterable[T]) -> T | None:
-    """Return the first value that occurred before; None if there is none."""
+    """Return the first value that occurred before; None if none."""
     seen: set[T] = set()
     for value in values:
         if value in seen:

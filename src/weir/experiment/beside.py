@@ -1,4 +1,4 @@
-"""Set published scores beside a results folder's, on the same collections, splits and measures."""
+"""Set published scores beside a results folder's."""
 
 from __future__ import annotations
 
@@ -54,14 +54,12 @@ class BesideScore:
 
 
 def beside(rows: Sequence[Row], cells: Sequence[ResultCell], name: str | Path) -> list[BesideScore]:
-    """Return the rows of each collection and measure, each followed by the matching published scores, best
+    """Return one's own means for each collection and measure, each followed by matching published scores, best
     first.
 
-    name: a publisher, such as "MTEB", or words of the names of published models; or a file or folder of
-        MTEB's results, as a text with a "/" or the ending .json.
+    name: a publisher, such as "MTEB", words of published models' names, or the path of MTEB's results.
 
-    Raises UnknownName if no published model has all these words, BadValue if none of them has a score on
-    these collections and measures, and the errors of `mteb_scores`.
+    Raises UnknownName for an unknown publisher, BadValue without matching scores, and as `mteb_scores`.
     """
     text = str(name)
     is_path = isinstance(name, Path) or (("/" in text or text.endswith(".json")) and Path(text).exists())
@@ -140,8 +138,9 @@ OTHER_DATA = "other data"
 
 
 def beside_notes(scores: Sequence[BesideScore]) -> list[str]:
-    """Return sentences on scores beside published ones: what nobody published, names of collections, and which system
-    claims to be which model."""
+    """Return sentences on published scores: measures without any, other names of collections, models that systems
+    claim to be.
+    """
     claims = dict.fromkeys(f"{own} claims to be {one.system}" for one in scores for own in one.claimed_by)
     others = {one.dataset: one.reported_as for one in scores if one.reported_as}
     known = (said for name, other in others.items() if (said := known_as(name, other)))

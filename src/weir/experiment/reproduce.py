@@ -59,7 +59,7 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A published score of another system, near one's own score."""
+    """Another system's published score near one's own."""
 
     model: str
     printed: str
@@ -68,7 +68,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A mean, and whether it reproduces the published score, if its system claims one."""
+    """A mean, and whether it reproduces the published score that its system claims."""
 
     folder: str
     dataset: str
@@ -198,8 +198,9 @@ def _published_alike(measure: str, known: Reported) -> str:
 
 
 def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
-    """Yield (name, scoring) for each rule of a publisher that differs from Weir's, then for all of them
-    together."""
+    """Yield (name, scoring) for each documented rule in which a publisher differs from Weir, then for all of them
+    together.
+    """
     usual = Scoring(measure)
     together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
     alone = {
@@ -229,7 +230,7 @@ class Rescored:
     def agrees_within(self, claim: PublishedScore, measure: Measure, decimals: int | None) -> bool:
         """Return True if a published score lies between the means under the worst and the best order of ties.
 
-        decimals: None for the printed ones.
+        decimals: compare to so many; None for the printed ones.
         """
         ends = [self.mean_under(Scoring(measure, ties)) for ties in ("worst", "best")]
         if None in ends or any(math.isnan(end) for end in ends if end is not None):
@@ -238,8 +239,7 @@ class Rescored:
         return low <= claim.value <= high or claim.agrees(low, decimals) or claim.agrees(high, decimals)
 
     def tied_cut(self, measure: Measure) -> str:
-        """Return a note on documents of equal score that were cut off at rank k; "" without any or if it
-        cannot be known."""
+        """Return a note on documents of equal score that were cut off at rank k; "" if none or unknown."""
         note = None if self._read is None else cell_cut_note(self.cell, self._read[0], measure, False)
         return "" if note is None or self._read is None or self._read[2] is not None else note.text
 
@@ -260,9 +260,9 @@ class Rescored:
 def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
-    """Return (BIRCO's scores of each run file, remarks on the judgments, reasons for files left out).
+    """Return (BIRCO's scores of run files, remarks on judgments, reasons for files left out).
 
-    Raises BadValue or the WeirErrors of reading if no file remains.
+    Raises BadValue or the WeirErrors of reading if no file is left.
     """
     names = dict(zip(runs, names_of_runs(runs), strict=True))
     figures, refused = each_file(
@@ -274,12 +274,11 @@ def birco_of_files(
 def birco_of_cells(
     cells: Sequence[ResultCell], collections: Sequence[str | Path | Dataset] = (), fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
-    """Return (BIRCO's scores of each result, remarks on judgments and on results left out for not ranking
-    whole pools).
+    """Return (BIRCO's scores of results, remarks, also on results of incomplete pools, which are left out).
 
-    collections: present places of collections, as NAME=PATH or PATH.
+    collections: present places, as NAME=PATH or PATH.
 
-    Raises BadValue if no result remains, StoreError for changed rankings, and the WeirErrors of loading.
+    Raises BadValue if no result is left, StoreError for changed rankings.
     """
     figures, remarks_on_cells = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}

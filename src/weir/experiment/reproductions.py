@@ -1,4 +1,4 @@
-"""Show published scores that were run again: commands, records and outcome of each."""
+"""Show reproductions of published scores: commands, records, outcomes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ TITLE = "Published scores, run again"
 def reproduction_tables(
     root: Path, checks: Sequence[PublishedCheck], model: str | None = None
 ) -> tuple[Table, ...]:
-    """Return a table of the results that reproduce a published score, then a table for each, with commands
-    and records.
+    """Return a table of results that claim published scores, then one for each, with commands and records.
 
-    model: the published model that systems were compared with; None for the models that they should
-        reproduce.
+    model: the published model compared with; None for the claimed ones.
     """
     cells = {str(cell.folder): cell for cell in finished_cells(root)}
     results: dict[tuple[str, str, str], list[PublishedCheck]] = {}
@@ -109,7 +107,7 @@ def _result_page(
 
 
 def run_words(dataset: str, cells: Sequence[ResultCell]) -> list[str]:
-    """Return the words of the command that makes a result again, including the download of its collection."""
+    """Return the words of the command that computes a result again, downloading its collection first."""
     cell = cells[0]
     facts = cell.scored[-1][1].facts
     place = dataset if len(cells) > 1 else place_to_name(cell)
@@ -137,12 +135,12 @@ def _members_of(cells: Mapping[str, ResultCell], group: str, system: str) -> lis
 
 
 def when(made: Mapping[str, object]) -> str:
-    """Return the recorded time to the minute, such as "2025-01-31 12:00"."""
+    """Return the recorded time to the minute, such as "2025-01-31 12:00", or words if none is recorded."""
     return str(made.get("when", "at a time that is not recorded"))[:16].replace("T", " ")
 
 
 def maker(made: Mapping[str, object]) -> str:
-    """Return the version, packages and machine of a record, in words."""
+    """Return the version, packages and machine in a record, as text."""
     packages = made.get("packages")
     versions = (
         [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, dict) else []

@@ -366,7 +366,7 @@ def direction(name: str) -> int:
 
 
 def best_of(name: str, means: Iterable[float]) -> float:
-    """Return the best of a measure's means, ignoring NaN; NaN if there is none or neither direction is better."""
+    """Return the best of a measure's means, ignoring NaN; NaN if none or neither direction is better."""
     way = direction(name)
     return way * max((way * mean for mean in means if way and not math.isnan(mean)), default=math.nan)
 
@@ -385,7 +385,7 @@ def no_direction_note(measures: Iterable[str]) -> list[str]:
 
 
 def less_note(measures: Iterable[str]) -> list[str]:
-    """Return [a sentence that names the measures for which less is better]; [] if there are none."""
+    """Return [a sentence that names the measures for which less is better]; [] if none."""
     names = ", ".join(dict.fromkeys(name for name in measures if direction(name) < 0))
     return [f"by {names} less is better"] if names else []
 

@@ -72,10 +72,10 @@ class FactorialDesign:
     @cached_property
     def contrasts(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...], Float64], ...]:
         """(factors, levels, weights of the systems) of each main effect, then of each interaction of two
-        factors.
+        factors, by numbers.
 
-        Factors and levels are numbers. Weights, float64[systems], sum to 0; weights @ means is the effect. Of
-        two levels the second is compared with the first, of more each with the mean of the others.
+        Weights, float64[systems], sum to 0; weights @ means is the effect. Of two levels the second is
+        compared with the first, of more each with the mean of the others.
         """
         # Effects average over all other factors. An interaction is the change of one factor's effect
         # between levels of the other.

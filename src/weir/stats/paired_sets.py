@@ -47,8 +47,7 @@ class WithinGroups:
 
 
 def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
-    """Return mean, worst, best and spread within groups of queries, for each measure; undefined values are
-    left out.
+    """Return mean, worst, best and spread within groups of queries, for each measure; undefined values are left out.
 
     Raises BadValue if a measure has no defined value.
     """
@@ -90,8 +89,7 @@ def p_mrr(
     changed: Run | None = None,
     signs: tuple[str, str] = ("-og", "-changed"),
 ) -> Scores:
-    """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes
-    irrelevant.
+    """Return p-MRR of each pair of queries: how far documents fall that a changed instruction makes irrelevant.
 
     1 is best, 0 means no change, -1 worst. A document that is not returned ranks after all that are.
     qrels, run: cover both queries of each pair, whose identifiers end in the first and the second of `signs`.

@@ -46,8 +46,7 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
 
 
 def level_met(correct: str, tests: int, others: int, alpha: float) -> float:
-    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the
-    rest 1.
+    """Return the level below which a p-value is significant if `others` of `tests` p-values are 0 and the rest 1.
 
     correct: a name in CORRECTIONS.
     """
@@ -78,8 +77,7 @@ def holm(ascending: Float64) -> Float64:
 
 @CORRECTIONS.register("bh")
 def benjamini_hochberg(ascending: Float64) -> Float64:
-    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery
-    rate."""
+    """Return ascending p-values adjusted by Benjamini and Hochberg's method; bounds the false discovery rate."""
     # Benjamini and Hochberg 1995.
     m = len(ascending)
     return np.minimum.accumulate((ascending * m / np.arange(1, m + 1))[::-1])[::-1]
@@ -248,7 +246,7 @@ def exact_mean(values: Float64) -> float:
 
 
 def defined_mean(values: Float64) -> float:
-    """Return the exact mean of the values that are not NaN; NaN if there are none."""
+    """Return the exact mean of the values that are not NaN; NaN if none."""
     defined = values[~np.isnan(values)]
     return exact_mean(defined) if len(defined) else math.nan
 
@@ -280,8 +278,7 @@ def t_tail(differences: Float64) -> float:
 
 
 def wilcoxon_p(differences: Float64) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are
-    none.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of the nonzero differences; 1 if there are none.
 
     Exact for fewer than 50 differences of distinct sizes, else normal with corrections for ties and
     continuity.
@@ -352,8 +349,7 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
-    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks
-    float64[n].
+    """Yield the range (largest minus smallest) of system means in each random permutation, in blocks float64[n].
 
     values: float64[systems, queries], permuted among systems within each query.
     """

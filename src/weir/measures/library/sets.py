@@ -1,7 +1,5 @@
-"""Measures of the returned documents as a set, and plain counts. Relevant: the grade is `rel` or better.
-
-With a cut-off the set is the first k documents, as with trec_eval's option -M.
-"""
+"""Measures of the returned documents, with a cutoff the first k, as a set; counts. Relevant: the grade is
+`rel` or better."""
 
 from __future__ import annotations
 
@@ -149,8 +147,7 @@ def Utility(
     noise: weight of any other document returned.
     miss: weight of a relevant document not returned.
 
-    trec_eval has a fourth weight, 0 by default, for documents neither relevant nor returned. Source: trec_eval
-    m_utility.c.
+    Source: trec_eval m_utility.c, without its fourth weight.
     """
     hits = hit_counts(j, k, rel)
     worth: Float64 = hit * hits + noise * (returned_counts(j, k) - hits) + miss * (j.relevant(rel) - hits)

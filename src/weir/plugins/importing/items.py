@@ -205,8 +205,7 @@ def query_items(
     scores: Sequence[float | None] = (),
     run: str = "",
 ) -> Iterator[Item]:
-    """Yield a query, the documents with texts, its judgments and its ranking; for an empty key only a
-    refusal.
+    """Yield a query, its documents with texts, judgments and ranking; only a refusal for an empty key.
 
     missing: reason of the refusal.
     grades: (document, grade) pairs.
@@ -297,10 +296,7 @@ def failure_of(fields: Mapping[str, Any]) -> str:
 
 def names_document(one: object) -> bool:
     """Return True if a list's member may be a document: an identifier, [identifier, number], or a fitting
-    object.
-
-    No field is marked as used.
-    """
+    object."""
     try:
         return (
             member_of(Cells(one) if isinstance(one, Cells) else one, {}) is not None
@@ -315,7 +311,8 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
     roles: the user's {role: field}.
 
-    Of two possible fields, the one with blanks is the text. Raises BadValue if fields are ambiguous.
+    If two fields could be identifier or text, the field with blanks is the text. Raises BadValue if fields
+    are ambiguous.
     """
     if isinstance(one, list):
         pair = len(one) == 2 and isinstance(one[1], (int, float)) and plain_text(one[0])
@@ -361,12 +358,11 @@ def member_of(one: object, roles: Mapping[str, str]) -> Member | None:
 
 
 def places_of(listed: Sequence[object], members: Sequence[Member]) -> tuple[list[int], tuple[float, ...]]:
-    """Return (positions of the members in the order of their ranks, the ranks); (as listed, ()) without
-    ranks.
+    """Return (positions of the members by rank, the ranks); (as listed, ()) without ranks.
 
     A field is a rank if all members have it, and it is called rank or counts from 0 or 1.
 
-    listed: the members as the file has them; their rank is marked as used.
+    listed: the members as in the file; their rank is marked as used.
     """
     count, found = len(members), [member.rank for member in members if member.rank is not None]
     ranks = [rank for _, rank in found]

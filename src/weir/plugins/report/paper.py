@@ -96,9 +96,9 @@ def paper_table(
 ) -> Table:
     """Return a table of datasets x systems: in each row the best score bold, the second underlined.
 
-    Several datasets have averages, without datasets that some system lacks or on which most were trained, and
-    without scores of other data than the published. Below are differences to the baseline's in per cent, and
-    counts of datasets above and below it.
+    Averages leave out datasets that some system lacks or on which most were trained, and scores of other data
+    than the published. Below are differences to the baseline in per cent, and counts of datasets above and
+    below it.
 
     units: {dataset: its unit in averages, such as its group}.
 
@@ -199,8 +199,7 @@ def _crossed(corner: str, cells: Mapping[tuple[str, str], str], title: str = "")
 
 
 def judged_table(rates: Mapping[tuple[str, str], float]) -> Table:
-    """Return a table of datasets x systems with the judged share of the first ten documents in per cent, –
-    for none.
+    """Return a table of datasets x systems: per cent of the first ten documents that are judged, – for none.
 
     rates: {(dataset, system): share}.
     """
@@ -461,7 +460,7 @@ HERE = "(here)"
 
 
 def _own_notes(others: Iterable[str]) -> list[str]:
-    """Return sentences on how one's own scores are made.
+    """Return sentences on how Weir's own scores are made.
 
     others: how collections differ from the published ones, "" if they do not.
     """
@@ -473,8 +472,9 @@ def _own_notes(others: Iterable[str]) -> list[str]:
 
 
 def beside_tables(study: Study, publisher: str | Path) -> tuple[Table, ...]:
-    """Return a table for each measure with scores that others published on a study's collections: systems x
-    collections, one's own systems first, then the published ones, with most collections and the best mean first.
+    """Return a table of systems x collections for each measure, with scores that others published on them.
+
+    The study's systems come first, then the published ones, with most collections and the best mean first.
 
     publisher: see `name` of `beside`, which says what is raised.
     """

@@ -61,6 +61,7 @@ from weir.experiment.efficiency import (
     EFFICIENCIES,
     MARK,
     PROCESS,
+    Efficiency,
     efficiency_tables,
     extrapolation,
     timed_queries,
@@ -439,8 +440,8 @@ def _depths_clause(study: Study, measure: str, datasets: Sequence[str], systems:
 def _unanswered_clause(
     study: Study, measure: str, datasets: Sequence[str], pairs: Iterable[tuple[str, str]]
 ) -> str:
-    """Return a clause on unanswered queries of these pairs, if they are many or could explain a difference;
-    else ""."""
+    """Return a clause on unanswered queries of these pairs, if many or enough to explain a difference; else
+    ""."""
     partly = dict[tuple[str, str], Row]()
     for dataset, pair, turn in product(datasets, pairs, (1, -1)):
         row, other = (study.mean_of.get((dataset, system, measure)) for system in pair[::turn])
@@ -774,7 +775,7 @@ def _standings_table(study: Study, whole: Comparison) -> Table:
 def uneven_depths(
     study: Study, measure: str, dataset: str = "", systems: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a sentence for each dataset on which the measure depends on very different lengths of rankings.
+    """Return a sentence for each dataset on which the measure reads rankings of very different lengths.
 
     dataset, systems: only these; by default all.
     """
@@ -788,8 +789,7 @@ def uneven_depths(
 
 
 def collections(study: Study) -> Section | None:
-    """Return the section with a map of verdicts, and a table of means, on datasets x systems; None for one
-    dataset."""
+    """Return the section of verdicts and means on datasets x systems; None for a single dataset."""
     maps = tuple(verdict_map(study.on(m), study.numbers) for m in study.measures if study.on(m))
     if not maps or len(study.datasets) < 2:
         return None
@@ -880,37 +880,14 @@ def cost(study: Study) -> Section | None:
     comparison = next((c for c in study.on(study.measures[0]) if c.dataset == dataset), None)
     own = [one for one in costs if one.quality.dataset == dataset]
     hardware = sorted({one.machine for one in own})
-    charts = []
-    for chart in cost_charts([one for one in study.costs if one.quality.dataset == dataset], study.numbers):
-        drawn = chart
-        if isinstance(chart, Points) and comparison is not None:
-            of_label = {study.short_name(s): s for s in study.systems}
-            names = [of_label[point.name] for point in chart.points]
-            to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
-            found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
-            found.sort(key=lambda s: -abs(to_baseline[s].difference))
-            told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
-            points = tuple(
-                replace(
-                    point,
-                    filled=s not in to_baseline or s in found,
-                    named=len(names) <= MANY_SYSTEMS or s in told,
-                )
-                for point, s in zip(chart.points, names, strict=True)
-            )
-
-            def separable(before: int, after: int, names: Sequence[str] = names) -> bool:
-                pair = study.against(comparison, names[after], names[before])
-                return pair is not None and pair.verdict == "better"
-
-            way = direction(study.measures[0])
-            line = front(points, separable, way) if len(hardware) == 1 else ()
-            on_line = {number for number, _ in line}
-            points = tuple(
-                replace(one, named=one.named or number in on_line) for number, one in enumerate(points)
-            )
-            drawn = replace(chart, points=points, front=line, tested=True)
-        charts.append(drawn)
+    charts = [
+        _with_front(study, chart, comparison, lined=len(hardware) == 1)
+        if isinstance(chart, Points) and comparison is not None
+        else chart
+        for chart in cost_charts(
+            [one for one in study.costs if one.quality.dataset == dataset], study.numbers
+        )
+    ]
     size = study.documents(dataset)
     what = f"{size:,} documents" if size else "its documents"
     why = chosen_clause(study, study.why_largest)
@@ -925,7 +902,39 @@ def cost(study: Study) -> Section | None:
         for one in costs
     ]
     first, *more = efficiency_tables(shown)
-    marks = [
+    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
+    marks = " ".join(_cost_marks(shown))
+    tables = (replace(first, notes=(marks,) * bool(marks)), *more, printed)
+    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
+    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
+
+
+def _with_front(study: Study, chart: Points, comparison: Comparison, lined: bool) -> Points:
+    of_label = {study.short_name(s): s for s in study.systems}
+    names = [of_label[point.name] for point in chart.points]
+    to_baseline = {s: p for s in names if (p := study.against(comparison, s)) is not None}
+    found = [s for s, pair in to_baseline.items() if pair.verdict in SEPARABLE]
+    found.sort(key=lambda s: -abs(to_baseline[s].difference))
+    told = {study.baseline, comparison.standings[0].system, *found[: MANY_SYSTEMS // 2]}
+    points = tuple(
+        replace(
+            point, filled=s not in to_baseline or s in found, named=len(names) <= MANY_SYSTEMS or s in told
+        )
+        for point, s in zip(chart.points, names, strict=True)
+    )
+
+    def separable(before: int, after: int) -> bool:
+        pair = study.against(comparison, names[after], names[before])
+        return pair is not None and pair.verdict == "better"
+
+    line = front(points, separable, direction(study.measures[0])) if lined else ()
+    on_line = {number for number, _ in line}
+    points = tuple(replace(one, named=one.named or number in on_line) for number, one in enumerate(points))
+    return replace(chart, points=points, front=line, tested=True)
+
+
+def _cost_marks(shown: Sequence[Efficiency]) -> list[str]:
+    return [
         *[
             f"{BEST}: no other system on the collection is as good in quality, time and size, and better in one, "
             "where all three are known."
@@ -939,10 +948,6 @@ def cost(study: Study) -> Section | None:
             if one
         ),
     ]
-    printed = cost_table(one for one in shown if one.quality.dataset == dataset)
-    tables = (replace(first, notes=(" ".join(marks),) * bool(marks)), *more, printed)
-    records = (ResultSet(EFFICIENCIES, tuple(shown)),)
-    return Section("cost", "Quality against time", lead, tuple(charts), tables, notes, records=records)
 
 
 def _judged_rates(study: Study) -> Section | None:
@@ -1709,7 +1714,7 @@ def _seed(study: Study) -> Question:
 
 
 def seed_of_tests(comparisons: Sequence[Comparison]) -> str:
-    """Return a sentence, after a blank, on the dependence of p-values on the seed; "" without comparisons."""
+    """Return a sentence, after a blank, on how p-values depend on the seed; "" without comparisons."""
     if not comparisons:
         return ""
     method = comparisons[0].method
@@ -1959,7 +1964,7 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 
 
 def published_scores(study: Study, publisher: str | Path) -> Section:
-    """Return the section with published scores beside one's own, a table for each measure.
+    """Return the section that shows the study's scores beside published ones, a table for each measure.
 
     publisher: see `name` of `beside`, which says what is raised.
     """

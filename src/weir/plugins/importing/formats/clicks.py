@@ -108,10 +108,9 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a table of clicks by query, document and perhaps position, or of single
-    impressions.
+    """Yield judgments from a table of clicks by query, document and perhaps position, or of impressions.
 
-    Raises BadValue, while read, for a table without clicks or impressions.
+    Raises BadValue, while read, without clicks or impressions.
     """
     roles = _columns(contents)
     if not roles:
@@ -197,8 +196,8 @@ def _searches(contents: Contents) -> list[tuple[int, list[str]]]:
     when("lines of session, query, results and clicks", _searches),
 )
 def read_searches(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from a click log of the clickmodels project, in which each result is an impression at
-    its position."""
+    """Yield judgments from a click log of the clickmodels project; each result is an impression at its
+    position."""
     log = _Impressions()
     for line, cells in _searches(contents):
         try:
@@ -236,10 +235,9 @@ def _ubi(contents: Contents) -> str:
 
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments from impressions and clicks of User Behavior Insights; a document counts once in each
-    search.
+    """Yield judgments from impressions and clicks of User Behavior Insights, a document once in each search.
 
-    Raises BadValue, while read, if impressions or clicks are missing.
+    Raises BadValue, while read, if either is missing.
     """
     actions = _actions(contents)
     if not actions["impression"] or not actions["click"]:

@@ -50,10 +50,7 @@ def _all_have(queries: list[dict[str, Any]], kind: type, *names: str) -> bool:
     when("requests with ratings", lambda contents: _all_have(objects(contents.value, "requests"), list)),
 )
 def read_rank_eval_request(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries and judgments from a request to _rank_eval of Elasticsearch or OpenSearch.
-
-    A document's identifier is `_id`, or `_index/_id` if several indexes are rated.
-    """
+    """Yield queries and judgments from a request to _rank_eval; documents as `document_key` names them."""
     requests = objects(contents.value, "requests")
     indexes = {plain_text(one.get("_index")) for request in requests for one in objects(request, "ratings")}
     if len(indexes) > 1:
@@ -151,7 +148,7 @@ def _workbench(contents: Contents) -> str:
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
 def read_workbench(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of the Search Relevance Workbench."""
+    """Yield judgments and queries, identified by text, of the Search Relevance Workbench."""
     for n, query in enumerate(_workbench_queries(contents), 1):
         grades = [(id_key(one.get("docId")), one.get("rating")) for one in objects(query, "ratings")]
         yield from query_items(text_key(query["query"]), f"query {n}", "no query text", grades=grades)
@@ -165,7 +162,7 @@ def _query_set(contents: Contents) -> str:
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
 def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the queries of a query set of the Search Relevance Workbench, identified by their texts."""
+    """Yield the queries of the Search Relevance Workbench's query set, identified by their texts."""
     queries: list[dict[str, Any]] = objects(contents.value, "querySetQueries") or [
         row.fields for row in contents.rows
     ]
@@ -184,8 +181,7 @@ def read_query_set(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_evaluation(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings without scores from results of the Search Relevance Workbench, a run for each
-    configuration."""
+    """Yield rankings without scores of the Search Relevance Workbench, a run for each configuration."""
     for one in sources(contents.value):
         where, names = f"evaluation {plain_text(one.get('id'))}", one.get("documentIds")
         key = text_key(one.get("searchText")) if isinstance(names, list) else ItemKey()
@@ -248,8 +244,7 @@ def _about(query: Mapping[str, Any]) -> dict[str, str]:
     ),
 )
 def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of a case of Quepid; needs and notes are
-    metadata."""
+    """Yield judgments and queries, identified by text, of a Quepid case; needs and notes are metadata."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(id_key(one.get("doc_id")), one.get("rating")) for one in objects(query, "ratings")]
         key = text_key(query.get("query_text"))
@@ -265,7 +260,7 @@ def read_case(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and judgments of a case of Quepid, {document: grade}."""
+    """Yield judgments and queries, identified by text, of a Quepid case's ratings."""
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         grades = [(ItemKey(doc), grade) for doc, grade in table_at(query, "ratings").items()]
         yield from query_items(text_key(query.get("query")), f"query {n}", "no query text", grades=grades)
@@ -280,10 +275,8 @@ def read_ratings(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_book(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, and all judges' judgments of a book of Quepid.
-
-    Unrateable pairs are counted as left out.
-    """
+    """Yield queries, identified by text, and all judges' judgments of a Quepid book; unrateable pairs are
+    left out."""
     unrateable = 0
     for n, pair in enumerate(objects(contents.value, "query_doc_pairs"), 1):
         key, judgments = text_key(pair.get("query_text")), objects(pair, "judgements")
@@ -307,7 +300,7 @@ def _book_table(contents: Contents) -> str:
 
 @reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
 def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments of a book of Quepid as CSV: one for each filled cell in a judge's column."""
+    """Yield judgments of a Quepid book as CSV, one for each filled cell of a judge's column."""
     judges = contents.columns[2:]
     yield Used("judges", ", ".join(judges))
     for row in contents.rows:
@@ -329,8 +322,7 @@ def read_book_table(contents: Contents, _: Choices) -> Iterator[Item]:
     ),
 )
 def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, rankings without scores, and ratings, if any, of a snapshot of Quepid, with its
-    identifiers."""
+    """Yield queries, rankings without scores, and ratings, if any, of a Quepid snapshot."""
     texts: dict[str, str] = {}
     for n, query in enumerate(objects(contents.value, "queries"), 1):
         key = ItemKey(identifier(query.get("query_id")), plain_text(query.get("query_text")))
@@ -351,8 +343,7 @@ def read_snapshot(contents: Contents, _: Choices) -> Iterator[Item]:
     when("query and information_need", lambda contents: contents.columns == ("query", "information_need")),
 )
 def read_needs(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries, identified by their texts, with the information need as metadata, from a table of
-    Quepid."""
+    """Yield queries, identified by text, with the information need as metadata, from a Quepid table."""
     for row in contents.rows:
         yield from query_items(text_key(row.fields.get("query")), row.where, "no query", _about(row.fields))
 
@@ -408,8 +399,7 @@ def _retrievals(contents: Contents) -> str:
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _retrievals)
 def read_spans(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted as
-    left out.
+    """Yield a ranking from each retrieval span of OpenInference or OpenTelemetry; other spans are counted.
 
     Documents without an identifier are identified by their text.
     """
@@ -481,8 +471,8 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     has_columns("context.span_id", "document_position"),
 )
 def read_frame(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` are identified
-    by text."""
+    """Yield a ranking for each span of Phoenix, by position; documents without `document_id` go by their
+    text."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
         if number(row.fields.get("document_position")) is None or not plain_text(row.fields.get("input")):

@@ -42,11 +42,11 @@ def _answer(text: str) -> dict[str, str]:
 
 
 def _context_keys(value: object, mark: str = "") -> list[ItemKey]:
-    """Return the keys, by text, of a list of contexts, or of the texts in a cell; [] without a value.
+    """Return the keys, by text, of a list of contexts, or of a cell's texts; [] without a value.
 
-    mark: separator of several texts in a cell; "" for none.
+    mark: separator of texts in a cell; "" for none.
 
-    Raises ValueError for other values, and for a member of a list that is no text.
+    Raises ValueError for other values, and for a member that is no text.
     """
     contexts = listed(value)
     if contexts is None and isinstance(value, str):
@@ -82,10 +82,7 @@ def _ragas(contents: Contents) -> str:
 
 @reader("ragas", "a dataset of ragas", _ragas)
 def read_ragas(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, judgments and a run from samples of ragas.
-
-    Documents without identifiers are identified by their texts.
-    """
+    """Yield queries with answers, judgments and a run of ragas; documents go by identifier or else text."""
     rows = _samples(contents)
     by_id = any(name in row.fields for row in rows for name in _BY_ID)
     yield from map(Used, ("relevant", "retrieved"), _BY_ID if by_id else _BY_TEXT)

@@ -209,11 +209,11 @@ _NUMBERED = re.compile(r"(.*[^\W\d_])[\s_.\-\[(]*(\d+)[\])]?")
 
 
 def _with_lists(contents: Contents, rows: list[TableRow]) -> list[TableRow]:
-    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to one column of
+    """Return the rows with numbered columns of documents, such as doc_1 and doc_2, joined to a column of
     lists.
 
-    A column without a number, as doc beside doc.1, is the first. Empty cells are left out. Raises BadValue
-    for numbered grades, scores or ranks beside the documents, and for several columns of grades alone.
+    Without a number a column is the first; empty cells are left out. Raises BadValue for numbered grades,
+    scores or ranks beside documents, and for several columns of grades.
     """
     columns = dict.fromkeys(name for row in rows for name in row.fields)
     families: dict[str, dict[int, str]] = {}
@@ -348,8 +348,7 @@ def read_run_rows(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)")
 def read_ranks(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank, from rows with named fields, from lines of query, document and rank, or TREC's
-    lines."""
+    """Yield rankings by rank, from named fields, from lines of query, document and rank, or TREC's lines."""
     if contents.shape == "lines":
         yield from rank_lines(contents)
     else:

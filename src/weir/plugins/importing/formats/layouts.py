@@ -211,8 +211,7 @@ def read_corpus(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def _identifiers_within(contents: Contents, own: str) -> tuple[str, list[str], list[Any]]:
-    """Return (column, columns whose values repeat, values) of the identifiers in the field `metadata` of each
-    row.
+    """Return (column, columns whose values repeat, values) of identifiers within each row's `metadata`.
 
     (`own`, [], None for each row) if there are none, or one occurs twice.
     """
@@ -342,9 +341,9 @@ def read_instructions(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("esci", "the shopping queries of ESCI", has_columns("query", "product_id", "esci_label"))
 def read_esci(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with locale, and judgments by split, from ESCI (labels E, S, C, I are grades 3, 2, 1, 0).
+    """Yield queries with locale, and judgments by split, from ESCI (E, S, C, I are grades 3, 2, 1, 0).
 
-    A document's identifier is the product's, or locale/product if there are several locales.
+    A document is the product, or locale/product if there are several locales.
     """
     yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"

@@ -126,8 +126,7 @@ def _run_rows(contents: Contents) -> str:
 
 @reader("trec-run", "a run in TREC's format", _run_rows)
 def read_trec_run(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings from a run in TREC's format, ordered by score as trec_eval does, with a remark on its
-    header."""
+    """Yield rankings by score, as trec_eval orders them, from a run in TREC's format."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
         yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
@@ -176,11 +175,8 @@ def read_trec_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
 
 
 def qrels_lines(contents: Contents) -> Iterator[Item]:
-    """Yield judgments from lines of (query, 0, document, grade), (query, document, grade), or (query,
-    document).
-
-    Pairs without a grade have grade 1.
-    """
+    """Yield judgments from lines of query, perhaps an iteration, document and grade; pairs alone have grade
+    1."""
     pairs, second = False, Counter[str]()
     for where, cells in _cells(contents):
         second.update(cells[1:2] if len(cells) == 4 else ())
@@ -211,10 +207,7 @@ def _colbert(contents: Contents) -> str:
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
 def read_colbert(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield rankings by rank from ColBERT's lines: query, document, rank, and perhaps score.
-
-    A fifth column of labels is left out.
-    """
+    """Yield rankings by rank from ColBERT's lines: query, document, rank, perhaps score and label."""
     yield from _rankings(_cells(contents), (4, 5), "query, document, rank and score", doc=1, rank=2, score=3)
 
 
@@ -373,7 +366,7 @@ def _letor(contents: Contents) -> str:
 
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield judgments from LETOR's lines, of the documents that comments name, and queries with texts.
+    """Yield judgments from LETOR's lines, of documents named in comments, and queries with texts.
 
     Raises BadValue, while read, if every grade is 0.
     """
@@ -436,10 +429,10 @@ def _nested(contents: Contents) -> Nested:
     general=True,
 )
 def read_nested(contents: Contents, choices: Choices) -> Iterator[Item]:
-    """Yield judgments or rankings from {query: {document: number}}.
+    """Yield judgments (if the file's name says so) or rankings (if a number is a fraction) by query and
+    document.
 
-    They are judgments if the file's name says so, else rankings if a number is a fraction. Raises BadValue,
-    while read, otherwise.
+    Raises BadValue, while read, otherwise.
     """
     numbers = [value for row in _nested(contents).values() for value in row.values()]
     if contents.says("qrels", "qrel"):
@@ -571,8 +564,8 @@ def _lists(contents: Contents) -> dict[str, list[Member]]:
 def read_lists(contents: Contents, choices: Choices) -> Iterator[Item]:
     """Yield rankings or judgments from {query: [document, ...]}.
 
-    They are rankings if the file's name says so, a number is a fraction or the file is a pickle, else
-    judgments if the name says so. Raises BadValue, while read, otherwise.
+    Rankings by the file's name, a fraction or a pickle, judgments by the name. Raises BadValue, while read,
+    otherwise.
     """
     lists = _lists(contents)
     numbers = [one.number for row in lists.values() for one in row]
@@ -603,8 +596,7 @@ def read_list_run(contents: Contents, _: Choices) -> Iterator[Item]:
 
 @reader("list-qrels", "relevant documents as lists by query")
 def read_list_qrels(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield the judgments of {query: [document, ...]}; the grade is the number beside a document, by default
-    1.
+    """Yield the judgments of {query: [document, ...]}; a number beside a document is its grade, by default 1.
 
     A query without documents is refused.
     """

@@ -113,10 +113,9 @@ def _answers(contents: Contents) -> str:
 
 @reader("retrieved", "what was retrieved for each query (DPR, Pyserini, Atlas, RankGPT, Patapsco)", _answers)
 def read_retrieved(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield queries with answers, documents that have texts, and rankings, as DPR, Pyserini and others write
-    them.
+    """Yield queries with answers, documents with texts, and rankings, as DPR, Pyserini and others write them.
 
-    A ranking is ordered by rank if all its documents have one, else as listed. A failed search is refused.
+    Rankings go by rank if all documents have one, else as listed. A failed search is refused.
     """
     answered = _answered(contents)
     yield from (Used("retrieved", name) for name in dict.fromkeys(one.field for one in answered))
@@ -206,10 +205,9 @@ def _queries(contents: Contents, responses: list[Response]) -> tuple[list[ItemKe
     when("hits with _id", _responses),
 )
 def read_search_responses(contents: Contents, _: Choices) -> Iterator[Item]:
-    """Yield a ranking from each response of _search or _msearch of Elasticsearch or OpenSearch.
+    """Yield a ranking from each response of _search or _msearch; documents as `document_key` names them.
 
-    A document's identifier is `_id`, or `_index/_id` if there are several indexes. Responses with failed
-    shards or a timeout are refused.
+    Responses with failed shards or a timeout are refused.
     """
     responses = _responses(contents)
     indexes = {plain_text(hit.get("_index")) for *_, hits, _ in responses for hit in hits}
@@ -252,7 +250,7 @@ def _is_group(child: Mapping[str, Any]) -> bool:
 def read_vespa(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield a ranking from each result of Vespa; one with errors or without full coverage is refused.
 
-    A document's identifier is the part after `::` if all have the same prefix.
+    A document is the part of its identifier after `::` if all have the same prefix.
     """
     responses = _vespa_responses(contents)
     own = [
