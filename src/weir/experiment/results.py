@@ -1214,9 +1214,12 @@ def _own_said(cell: ResultCell) -> str:
     return own and f"{own}; drop-self leaves it out"
 
 
-def not_as_published(cell: ResultCell) -> str:
-    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it."""
-    name = catalogue.original(cell.collection)
+def not_as_published(cell: ResultCell, called: str = "") -> str:
+    """Return a sentence on how a result's collection differs from the catalogue's; "" if no score depends on it.
+
+    called: what its collection is said to be, by default its own name.
+    """
+    name = catalogue.original(called or cell.collection)
     if name not in catalogue.collection_names():
         return ""
     usual = catalogue.get(name).split == cell.split and bool(cell.rows)
@@ -1224,7 +1227,7 @@ def not_as_published(cell: ResultCell) -> str:
         name, cell.queries if usual else None, cell.documents, cell.grades if usual else None
     )
     decisive = tuple(one for one in differences if catalogue.changes_scores(one[0]))
-    return catalogue.not_as_published(cell.collection, decisive) if decisive else ""
+    return catalogue.not_as_published(called or cell.collection, decisive) if decisive else ""
 
 
 def unscored_notes(cells: Sequence[ResultCell]) -> list[str]:

@@ -1963,28 +1963,30 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def published_scores(study: Study, publisher: str | Path) -> Section:
+def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
-    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+    return Section(
+        "published", "Beside published scores", lead, tables=beside_tables(study, publisher, published_as)
+    )
 
 
 def sections(
-    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], beside: Section | None = None
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    publisher: whose published scores are shown; see `published_scores`.
+    beside: the one of `published_scores`.
     """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
-        None if publisher is None else published_scores(study, publisher),
+        beside,
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]
