@@ -95,7 +95,7 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
     """Share of relevant documents that BM25 finds, and their word overlap with the query against other judged
     documents.
 
-    Judgments from lexical pools favour lexical systems. Source: Thakur et al. 2021, section 5, on lexical bias.
+    Source: Thakur et al. 2021, section 5, on lexical bias.
     """
     qrels = subject.need_qrels()
     recall = found_by_bm25(subject)
@@ -408,10 +408,7 @@ def slices_of(queries: Ids, differences: Float64, groupings: Sequence[QueryGroup
 
 @check("slices", needs=["queries", "qrels", "runs"])
 def slices(subject: Subject) -> Iterator[Finding]:
-    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries.
-
-    Kinds: length, question word, numbers, negation, names, topic, judgments, the collection's own columns.
-    """
+    """Kinds of queries on which the difference of two systems deviates from the difference on all other queries."""
     joins = {name: join for name, join in subject.joins.items() if join.answered.any()}
     if len(joins) < 2:
         return

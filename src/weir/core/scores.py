@@ -277,7 +277,6 @@ class Scores:
         return SCORE_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on unanswered and unjudged queries, ties and conventions, as `weir eval` prints them."""
         return SCORE_NOTES(self)
 
     def plot(self) -> Plot:
@@ -493,7 +492,6 @@ class GroupedScores(Mapping[str, Scores]):
         return GROUP_TABLES(self)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return notes on groups that are too small and on queries without a group."""
         return GROUP_NOTES(self)
 
     def plot(self) -> Plot:
@@ -581,7 +579,6 @@ class SystemScores:
         return frames.columns_of(lines)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes on the rankings and on the scores of each collection, each once."""
         several = len(self.datasets) > 1
         notes = [
             note.about(name) if several else note

@@ -36,8 +36,7 @@ def exact_p_values(rows: Float64) -> Float64:
 
 
 def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose randomisation test has a p-value below about `level`, approximated
-    without draws, bool[rows].
+    """Return True for each row whose randomisation test has a p-value below about `level`, without draws, bool[rows].
 
     rows: float64[rows, differences], a dozen or more.
     """
@@ -57,8 +56,8 @@ def rejected_by_signs(rows: Float64, level: float) -> NDArray[np.bool_]:
 
 
 def rejected_by_samples(rows: Float64, level: float) -> NDArray[np.bool_]:
-    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, approximated
-    without draws, bool[rows].
+    """Return True for each row whose bootstrap-shift test has a p-value below about `level`, without draws,
+    bool[rows].
 
     rows: float64[rows, differences].
     """
