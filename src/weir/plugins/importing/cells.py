@@ -23,6 +23,8 @@ from weir.files.parsers import parse_slowly
 
 TRIMMED = "\0blanks"
 """The mark of a record of which a text lost blanks around it."""
+KEYED = "\0names"
+"""The mark of an object whose names are data, such as identifiers."""
 
 
 class Cells(dict[str, Any]):
@@ -98,6 +100,7 @@ class Cells(dict[str, Any]):
             if not (name in _MEANT and isinstance(value, (list, dict)))
         }
         self.take(*left)
+        take_whole(left)
         return left
 
     @property
@@ -105,19 +108,21 @@ class Cells(dict[str, Any]):
         return getattr(self, "taken", set())
 
     def left(self, path: str = "") -> Iterator[str]:
-        """Yield the dotted path of each unused field with a value, also within partly used objects.
+        """Yield the dotted path of each unused field with a value, also within objects, of which one without a used
+        field has its own path alone; * stands for names that are data.
 
         path: prefix of each path.
         """
-        for name, value in self.items():
+        for field, value in self.items():
+            name = "*" if KEYED in self._taken and field in self._taken else field
             whole = f"{path}.{name}" if path else str(name)
-            if name not in self._taken:
+            if field not in self._taken:
                 if has_value(value):
                     yield whole
                 continue
             for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, Cells) and inner._taken:
-                    yield from inner.left(whole)
+                if isinstance(inner, Cells):
+                    yield from inner.left(whole) if inner._taken or not inner else [whole]
 
 
 class RepeatedNameError(Exception):
@@ -160,6 +165,12 @@ def left_out(records: Iterable[Cells]) -> Counter[str]:
 def trimmed(records: Iterable[Cells]) -> int:
     """Return the number of records with a text of which outer blanks were removed."""
     return len({id(one.taken) for one in records if TRIMMED in one._taken})
+
+
+def take_whole(value: object) -> None:
+    """Mark all fields of all records in a value as used."""
+    for one in each_record(value):
+        one.take(*one)
 
 
 def each_record(value: object) -> Iterator[Cells]:

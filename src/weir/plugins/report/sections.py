@@ -516,6 +516,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
@@ -529,6 +530,14 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *_small_collections(study, measure),
     ]
     return tuple(statements[:MOST_SENTENCES])
+
+
+def _left_out(study: Study) -> Iterator[Statement]:
+    if study.remarks:
+        few = list(study.remarks) if len(study.remarks) < 4 else [*study.remarks[:2]]
+        more = [f"and {len(study.remarks) - len(few)} sentences more of this kind, which weir results prints"]
+        said = "; ".join(few + more * (len(few) < len(study.remarks)))
+        yield Statement("Anything about results that are not here:", f"{said}.")
 
 
 def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
@@ -1954,28 +1963,30 @@ SECTIONS: Registry[Callable[[Study], Section | None]] = Registry("section")
 """Sections of plug-ins, as functions of the study that return None without data."""
 
 
-def published_scores(study: Study, publisher: str | Path) -> Section:
+def published_scores(study: Study, publisher: str | Path, published_as: Sequence[str] = ()) -> Section:
     """Return the section that shows the study's scores beside published ones, a table for each measure.
 
-    publisher: see `name` of `beside`, which says what is raised.
+    publisher, published_as: see `name` and `published_as` of `beside`, which says what is raised.
     """
     lead = f"{NO_TEST[:1].upper()}{NO_TEST[1:]}."
-    return Section("published", "Beside published scores", lead, tables=beside_tables(study, publisher))
+    return Section(
+        "published", "Beside published scores", lead, tables=beside_tables(study, publisher, published_as)
+    )
 
 
 def sections(
-    study: Study, audits: Sequence[Audit], answered: Sequence[Question], publisher: str | Path | None = None
+    study: Study, audits: Sequence[Audit], answered: Sequence[Question], beside: Section | None = None
 ) -> tuple[Section, ...]:
     """Return all sections that have data, in reading order.
 
-    publisher: whose published scores are shown; see `published_scores`.
+    beside: the one of `published_scores`.
     """
     made = [
         short(study, audits),
         leaderboard(study),
         collections(study),
         _against_baseline(study),
-        None if publisher is None else published_scores(study, publisher),
+        beside,
         cost(study),
     ]
     made += [_judged_rates(study), _bounds_section(study, audits), findings(audits)]

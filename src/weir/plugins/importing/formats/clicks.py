@@ -32,6 +32,7 @@ from weir.plugins.importing.items import (
     LeftOut,
     Refused,
     Used,
+    text_of,
     value_at,
 )
 from weir.plugins.importing.readers import reader, when
@@ -248,17 +249,16 @@ def read_ubi(contents: Contents, choices: Choices) -> Iterator[Item]:
     texts = {
         search: text
         for row in contents.rows
-        if (search := plain_text(row.fields.get("query_id")))
-        and (text := plain_text(row.fields.get("user_query")))
+        if (search := text_of(row.fields, "query_id")) and (text := text_of(row.fields, "user_query"))
     }
     impressions: dict[tuple[str, str], tuple[float, str]] = {}
     clicks: set[tuple[str, str]] = set()
     for row in contents.rows:
-        action, about = plain_text(row.fields.get("action_name")), row.fields.get("event_attributes")
+        action, about = text_of(row.fields, "action_name"), row.fields.get("event_attributes")
         if action not in ("impression", "click"):
             continue
         search, doc = (
-            plain_text(row.fields.get("query_id")),
+            text_of(row.fields, "query_id"),
             identifier(value_at(about, "object", "object_id")),
         )
         position = number(value_at(about, "position", "ordinal"))

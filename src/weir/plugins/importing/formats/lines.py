@@ -15,7 +15,7 @@ from weir.files.column_names import field_names, fold
 from weir.files.formats import BLANKS, TREC_COLUMNS, columns_of, say_remarks, second_column, trec_fault
 from weir.files.one_system import mixed_row
 from weir.files.pickles import is_pickle
-from weir.plugins.importing.cells import identifier, is_identifier, listed, number, plain_text
+from weir.plugins.importing.cells import is_identifier, listed, number, plain_text, take_whole
 from weir.plugins.importing.contents import BEYOND, Contents
 from weir.plugins.importing.items import (
     ByWords,
@@ -30,8 +30,10 @@ from weir.plugins.importing.items import (
     Member,
     Ranking,
     Refused,
+    id_of,
     member_of,
     names_document,
+    number_of,
     objects,
     query_items,
     ranking_item,
@@ -416,9 +418,8 @@ def is_nested(value: object) -> bool:
 def _nested(contents: Contents) -> Nested:
     if not is_nested(contents.value):
         raise BadValue(f"{contents.path}: no object of objects; expected {{query: {{document: number}}}}")
+    take_whole(contents.value)
     nested: Nested = contents.value
-    for row in contents.rows:
-        row.fields.take(*nested)
     return nested
 
 
@@ -467,6 +468,7 @@ def nested_rankings(nested: Nested, run: str) -> Iterator[Item]:
 
     run: name of the run.
     """
+    take_whole(nested)
     for query, row in nested.items():
         scores: dict[ItemKey, float] = {}
         for doc, value in row.items():
@@ -484,10 +486,12 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
     """Yield rankings from predictions of MTEB, a run for each subset and split, with a remark on the
     revision."""
     model = table_at(contents.value, "mteb_model_meta")
-    name = plain_text(model.get("model_name")).replace("/", "__") or contents.stem
-    if revision := plain_text(model.get("revision")):
+    name = text_of(model, "model_name").replace("/", "__") or contents.stem
+    if revision := text_of(model, "revision"):
         yield FileRemark(f"revision {revision} of the model")
-    subsets = {key: contents.value[key] for key in table_at(contents.value) if key != "mteb_model_meta"}
+    whole = table_at(contents.value)
+    names = [key for key, one in whole.items() if isinstance(one, dict) and key != "mteb_model_meta"]
+    subsets = {key: whole[key] for key in names}
     parts = _parts(subsets)
     if len(parts) > 1:
         yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
@@ -498,8 +502,8 @@ def read_predictions(contents: Contents, _: Choices) -> Iterator[Item]:
 def _parts(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Nested]]:
     if is_nested(value):
         return [(path, value)]
-    inner = [(f"{path}.{name}".strip("."), one) for name, one in value.items() if isinstance(one, dict)]
-    return [part for name, one in inner for part in _parts(one, name)]
+    inner = [name for name, one in value.items() if isinstance(one, dict)]
+    return [part for name in inner for part in _parts(value[name], f"{path}.{name}".strip("."))]
 
 
 @reader(
@@ -524,9 +528,9 @@ def read_requests(contents: Contents, _: Choices) -> Iterator[Item]:
                 if isinstance(inner, dict)
                 else plain_text(inner)
             )
-            docs.append(ItemKey(identifier(one.get("docid")), text))
-        key = ItemKey(identifier(query.get("qid")), plain_text(query.get("text")))
-        scores = [number(one.get("score")) for one in candidates]
+            docs.append(ItemKey(id_of(one, "docid"), text))
+        key = ItemKey(id_of(query, "qid"), text_of(query, "text"))
+        scores = [number_of(one, "score") for one in candidates]
         yield from query_items(key, row.where, "no query", docs=docs, scores=scores)
 
 
