@@ -82,8 +82,8 @@ class _Seen:
 def spelling(subject: Subject) -> Iterator[Finding]:
     """Texts and identifiers with decomposed letters, invisible signs, ligatures or full-width letters.
 
-    They match none of the words they look like. Names queries that lose matches by it, and judged identifiers that
-    the collection writes in another way.
+    Findings name queries that lose matches by it, and judged identifiers that the collection writes in
+    another way.
     """
     corpus = subject.need_corpus()
     queries = subject.judged_queries if subject.queries is not None else None

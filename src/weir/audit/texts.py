@@ -155,8 +155,7 @@ def document_lengths(corpus: Corpus) -> Int64:
 def length_profile(
     run: Run, corpus: Corpus, lengths: Int64
 ) -> tuple[tuple[float, float, float], float, float] | None:
-    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all
-    rankings.
+    """Return (quartiles of words, correlation, share with only a title) of the top ten documents of all rankings.
 
     The correlation is the mean over queries of Spearman's of score and length; NaN if never defined. None if
     the collection has none of the documents.
@@ -183,8 +182,7 @@ def length_profile(
 
 
 def relevant_by_length(subject: Subject, lengths: Int64) -> list[tuple[float, float]]:
-    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest
-    first.
+    """Return (median length in words, share relevant) for up to five groups of judged documents, shortest first.
 
     lengths: int64[documents]. [] if no judged document is in the collection.
     """
@@ -295,8 +293,7 @@ def cut_by_encoder(corpus: Corpus, limit: TokenLimit) -> DocumentCut:
 
 
 def lost_behind_the_cut(subject: Subject, by: DocumentCut) -> tuple[int, int]:
-    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is
-    truncated).
+    """Return (relevant pairs whose shared words are all truncated, relevant pairs whose document is truncated).
 
     by: documents that an encoder truncates.
     """

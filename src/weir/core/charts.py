@@ -677,8 +677,7 @@ def strip_svg(one: Interval | None, low: float, high: float, axis: str = "") -> 
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if
-    possible.
+    """Return evenly spaced round numbers from `low` to `high`: at least three, and no more than `most` if possible.
 
     [low] for an empty range.
     """

@@ -1,4 +1,4 @@
-"""The forms in which users may pass the ranking or the judgments of a query."""
+"""The forms of one query's ranking or judgments that users may pass."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def scores_of_ranking(where: str, ranking: object) -> Given:
 
 
 def grades_of(where: str, judgments: object) -> Given:
-    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without
-    grades 1.
+    """Return {document: grade} of one query's judgments: a form of `scores_of_ranking`, or a set; without grades 1.
 
     Raises BadValue for other types and for a document with two grades; `where` names the judgments.
     """

@@ -1,4 +1,4 @@
-"""Judgments for each intent (subtopic) of a query, and the join of a run with them."""
+"""Judgments for each intent (subtopic) of a query."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ class IntentQrels:
     @staticmethod
     @named_arguments
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
-        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant
-        documents.
+        """Return judgments from {query: {intent: {document: grade}}}, or with lists or sets of relevant documents.
 
         Queries without judgments are left out. Raises BadValue for a grade that is not a finite number, and
         for a document with two grades for an intent.
@@ -125,8 +124,7 @@ class IntentQrels:
     @staticmethod
     @checked
     def load(path: str | os.PathLike[str]) -> IntentQrels:
-        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the
-        second.
+        """Return the judgments in a nugget bank, or in a file of TREC's four columns with the intent in the second.
 
         Raises FormatError for invalid content.
         """

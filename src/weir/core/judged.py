@@ -24,10 +24,9 @@ _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubl
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal
-    order.
+    """A run joined with judgments: rank and grade of each judged document returned, and all grades in ideal order.
 
-    Covers every judged query, answered or not. Unjudged documents are only counted, in `retrieved`.
+    Covers every judged query, answered or not; unjudged documents are only counted, in `retrieved`.
     """
 
     queries: Ids
@@ -248,8 +247,7 @@ OWN_DEPTH = 10
 def own_documents(
     data: Bytes, start: Int64, length: Int64, doc: Int32 | Int64, ptr: Int64, queries: Strings
 ) -> tuple[int, int]:
-    """Return (rankings whose first document bears their query's identifier, rankings with it in the top
-    OWN_DEPTH).
+    """Return (rankings whose first document bears their query's identifier, rankings with it in the top OWN_DEPTH).
 
     The second count leaves out identifiers that are plain numbers.
     data, start, length: document i has the identifier data[start[i] : start[i] + length[i]].
@@ -388,7 +386,7 @@ class JudgedIntents:
         """Return (intent, rank) of each relevant document in the top k (None: of all), int32[n] each, by
         intent then rank.
 
-        Intents are numbered over all queries; a document appears once for each intent that it is relevant to.
+        Intents are numbered over all queries; a document appears once for each of its intents.
         """
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
@@ -396,8 +394,7 @@ class JudgedIntents:
         return self._spread(rank, k, rel)
 
     def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
-        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found`
-        does.
+        """Return (intent, rank) of each relevant document in the greedy ideal ranking of ndeval, as `found` does.
 
         Each ranked document of an intent multiplies the gain of the next by 1 - alpha; equal gains go to the
         larger identifier.

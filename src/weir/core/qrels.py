@@ -387,8 +387,7 @@ def shown_number(value: object) -> str:
 
 @checked
 def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
-    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their
-    origins.
+    """Return all judgments of `base`, and of `other` for pairs that `base` does not judge, with their origins.
 
     `merge_qrels(human, model)` fills gaps, `merge_qrels(corrections, old)` corrects; document rules are from
     `base`.

@@ -33,8 +33,7 @@ def like_grades(names: Strings) -> bool:
 
 
 def grades_as_documents(docs: Strings, grades: Sequence[str]) -> str:
-    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are
-    not.
+    """Return a phrase on the values found if columns of documents and grades are exchanged; "" if they are not.
 
     docs, grades: the cells of both columns in judgments.
     """

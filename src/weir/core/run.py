@@ -41,10 +41,7 @@ WRITE_RUN: Hook[[Run, str | os.PathLike[str]], None] = Hook("writing a run")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """Rankings of a system, one for each query, read-only.
-
-    Each is without duplicates, by descending score, then descending document id.
-    """
+    """Rankings of a system, one for each query, without duplicates, by descending score, then document id."""
 
     queries: Ids
     """All queries asked; a ranking may be empty."""
@@ -101,8 +98,7 @@ class Run:
         score: Float64,
         named: Named | None = None,
     ) -> Run:
-        """Return a run from columns, in any order, with a query number, document number and score for each
-        row.
+        """Return a run from columns, in any order, with a query number, document number and score for each row.
 
         Raises BadRanking for a repeated document or a score that is not finite.
         """
@@ -129,7 +125,7 @@ class Run:
         ties: "trec", or "trec9" to compare scores as 32-bit floats.
 
         Raises FormatError for an invalid line, BadValue for a folder of several systems, BadRanking for a
-        repeated document in a ranking.
+        repeated document.
         """
         return READ_RUN(path, ties)
 
@@ -220,10 +216,9 @@ class Run:
     def collapsed(self, parents: Mapping[str, str] | str) -> Run:
         """Return the run of whole documents, each at the rank and score of its best passage.
 
-        parents: {passage: document}, or the separator before the passage number, as in "d1#3"; an identifier
-            without it is its own document.
+        parents: {passage: document}, or the separator before the passage number, as in "d1#3".
 
-        Raises BadValue for a passage without a document, a separator that no identifier has, and if document
+        Raises BadValue for a passage without a document, a separator that no identifier has, and if
         identifiers were not read.
         """
         self.refuse_nameless()
@@ -259,8 +254,7 @@ class Run:
         return replace(self, queries=Ids.of(names))
 
     def allowed(self, queries: Queries) -> Run:
-        """Return the run with only the documents that the candidates, exclusions and filters of `queries`
-        allow.
+        """Return the run with only the documents that the candidates, exclusions and filters of `queries` allow.
 
         Rankings of other queries stay. Raises BadValue for filters not yet evaluated on documents.
         """

@@ -181,8 +181,7 @@ class Table:
         return len(_blocks(least, self.keys, room))
 
     def csv(self) -> str:
-        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without
-        marks.
+        """Return the table as CSV: the header, then each cell's unrounded number, else its text, without marks.
 
         Missing numbers are empty; text like a formula gets an apostrophe first.
         """

@@ -68,9 +68,8 @@ def on_same_queries(
     """Return (baseline scores, candidate scores, notes), both restricted to the queries they share; notes
     count the others.
 
-    common: compare on the shared queries with equal judgments, instead of raising BadValue if the two differ.
-    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments have
-    changed.
+    common: compare on shared queries with equal judgments, instead of raising BadValue if the two differ.
+    Raises BadValue if conventions differ, if no query is left, or if it is not known which judgments changed.
     """
     one, other = before.scores, after.scores
     if one.conventions != other.conventions:
@@ -124,8 +123,7 @@ Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable", "
 
 
 def usual_correction(test: str, by_group: bool = False) -> str:
-    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not
-    familywise.
+    """Return the default correction of a test's p-values: "holm", or "bh" for tests by group that are not familywise.
 
     With `by_group`, raises UnknownName for an unknown test.
     """
@@ -420,8 +418,7 @@ class Comparison:
 
 
 def refuse_apart(dataset: str, scores: Mapping[str, Scores]) -> None:
-    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not
-    compare.
+    """Raise BadValue if scores of systems have different judgments or conventions, so that they do not compare.
 
     scores: {system: its scores}.
     """
@@ -440,7 +437,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores], least: int =
     """Return the values of several systems on the queries for which all have a value.
 
     scores: {system: its scores}.
-    least: number of such queries below which BadValue is raised; 1 suffices in means over datasets.
+    least: number of such queries below which BadValue is raised.
     Raises BadValue also for fewer than two systems, and for scores that do not compare.
     """
     if len(scores) < 2:
@@ -760,8 +757,7 @@ def verdict_of(mean: float, p: float, same: float, alpha: float, way: int = 1) -
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
-    """Return each system's letters, best system first: two systems share a letter unless one of them is
-    better.
+    """Return each system's letters, best system first: two systems share a letter unless one of them is better.
 
     apart: symmetric bool[systems, systems], True if one of the two systems is better; else raises BadValue.
     After z come aa, ab.
@@ -994,8 +990,7 @@ def rank_text(standing: Standing, to: str = "-") -> str:
 
 
 def verdict(pair: Pair, c: Comparison) -> str:
-    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable
-    effect.
+    """Return the verdict on a pair in words; "not separable" with its reason or the minimum detectable effect.
 
     c: the comparison that the pair is from.
     """

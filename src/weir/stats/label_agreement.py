@@ -205,8 +205,7 @@ def cohen_kappa(
 
 
 def ac1(table: Int64) -> float:
-    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one
-    grade.
+    """Return Gwet's AC1 of a confusion table, a chance-corrected agreement; 1 if the table has only one grade.
 
     table: number of pairs by both raters' grades, not all 0.
     """
@@ -220,8 +219,7 @@ def ac1(table: Int64) -> float:
 
 
 def coincidences(ratings: Float64, labels: Float64) -> Float64:
-    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint
-    items add up.
+    """Return Krippendorff's coincidence matrix of ratings, float64[labels, labels]; matrices of disjoint items add up.
 
     ratings: float64[raters, items]; NaN for a missing rating.
     labels: grades that may occur.
@@ -276,8 +274,7 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "second")) -> Agreement:
-    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled
-    queries.
+    """Return the agreement of two raters on the pairs that both labelled, with intervals from resampled queries.
 
     Raises BadValue as `label_tables`.
     """

@@ -178,8 +178,7 @@ def reach(
     systems: int = 2,
     beside: Float64 | None = None,
 ) -> Reach:
-    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for
-    significance.
+    """Return the smallest adjusted p-value that a test can give, and the queries and draws needed for significance.
 
     test: a name in TESTS.
     units: number of queries or datasets.
@@ -204,8 +203,7 @@ def reach(
 
 
 def excess_kurtosis(rows: Float64) -> float:
-    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at
-    KURTOSIS_BOUNDS.
+    """Return a common excess kurtosis of all rows, float64[rows, n], rounded to 0.25 and cut at KURTOSIS_BOUNDS.
 
     Below ten values it is shrunk towards KURTOSIS_PRIOR; 0 for n < 4, or rows that do not vary.
     """
@@ -243,7 +241,7 @@ def power(
 
     deviation, kurtosis: standard deviation and excess kurtosis of the differences.
     test: "permutation", "t" or "bootstrap-shift".
-    pilot: number of queries from which the deviation was estimated, by default as many as are tested.
+    pilot: number of queries from which the deviation was estimated, by default `queries`.
     Raises BadValue for fewer than two queries, a negative deviation, alpha outside 0..1 or a test of unknown
     power.
     """

@@ -83,8 +83,7 @@ def _all_sums(columns: Float64, resamples: int, generator: np.random.Generator) 
 def resampled_counts(
     queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
-    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples,
-    queries].
+    """Yield how often each query occurs in samples drawn with replacement, in blocks float64[samples, queries].
 
     Each block reuses the memory of the previous block, and the generator spawns, so that a second call
     differs.
@@ -247,8 +246,7 @@ def interval(
     resamples: int = RESAMPLES,
     unit: bool = False,
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than
-    `fewest`.
+    """Return the interval (low, high) of the mean of `values`, float64[n], ignoring NaN; NaN for fewer than `fewest`.
 
     generator, level, resamples, unit: see `mean_bounds`.
     """
@@ -440,8 +438,7 @@ def few_bounds(
 
 
 def two_level_means(datasets: Sequence[Sequence[Float64]], draws: Draws, geometric: bool = False) -> Float64:
-    """Return means over resampled datasets, with queries resampled within each, float64[draws.count,
-    systems].
+    """Return means over resampled datasets, with queries resampled within each, float64[draws.count, systems].
 
     datasets: each dataset's parts, float64[systems, queries]; its value is the mean of its parts' means.
     geometric: values are logarithms, and each part's mean is exponentiated.
@@ -501,8 +498,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
 
 
 def resampled(rows: Float64, draws: Draws) -> tuple[Float64, Float64]:
-    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the
-    samples.
+    """Return (means, standard errors) of bootstrap samples, float64[draws, rows] each; all rows share the samples.
 
     rows: float64[rows, queries].
     """

@@ -66,8 +66,7 @@ def _score_notes(scores: Scores) -> tuple[Note, ...]:
 
 
 def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
-    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's
-    name.
+    """Return the notes on several systems' scores: notes that all share once, others preceded by the system's name.
 
     scores: {system: its scores}.
     """
@@ -95,13 +94,17 @@ def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
     ]
     partial = any(not one.answered.all() for one in scores.values())
     judged = _judged_notes(rates, answered_alone=partial)
+    between = _notes_between(scores) if several else ()
+    return list(dict.fromkeys([*notes, *between, *judged, *shared, *conventions]))
+
+
+def _notes_between(scores: Mapping[str, Scores]) -> list[Note]:
     made = {
         name: {f"measure {m}": number for m, number in one.origin.algorithms.items() if m in one.measures}
         for name, one in scores.items()
     }
     apart = map(Note, [*look_alike_notes(scores), *other_algorithms(made)])
-    others = [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
-    return list(dict.fromkeys([*notes, *others, *judged, *shared, *conventions]))
+    return [*_disjoint_notes(scores), *_other_texts_notes(scores), *apart, *deeper_notes(scores)]
 
 
 def _few(names: Sequence[str]) -> str:
@@ -407,8 +410,7 @@ def cut_depth(retrieved: Int32) -> int | None:
 
 
 def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[Note]:
-    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if
-    none.
+    """Return [a note] on measures whose cutoff exceeds `depth`, the length of the longest ranking; [] if none.
 
     once: words on documents that were removed from the rankings.
     """
@@ -423,8 +425,7 @@ def shallow_notes(depth: int, measures: Iterable[str], once: str = "") -> list[N
 def depth_notes(
     depths: Mapping[str, int], measured: Mapping[str, Collection[str]], whole: Collection[str] = ()
 ) -> list[Note]:
-    """Return notes on measures that read deeper than the shortest ranking, if another system's are much
-    longer.
+    """Return notes on measures that read deeper than the shortest ranking, if another system's are much longer.
 
     depths: {system: length of its longest ranking}.
     measured: {measure: systems that have it}.
@@ -568,8 +569,7 @@ def _tie_ends(row: Row) -> tuple[float, float] | None:
 
 
 def wide_tie_notes(rows: Sequence[Row], named: bool = False) -> list[Note]:
-    """Return [a note] on the mean of each measure that the order of ties could change most; [] below
-    TIES_MATTER.
+    """Return [a note] on the mean of each measure that the order of ties could change most; [] below TIES_MATTER.
 
     named: name that mean's system and dataset, and count the other rows.
     """
@@ -613,8 +613,7 @@ def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
-    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95%
-    interval.
+    """Return the row of a group of datasets: the unweighted mean of its members' means, with its 95% interval.
 
     members: a row for each member, of one system and measure.
     values: of each member's queries, which the interval resamples within members.
@@ -635,8 +634,7 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
 
 
 def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row]:
-    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95%
-    interval.
+    """Return rows of each group of queries, of the macro mean, and of all queries, each with its 95% interval.
 
     The macro mean leaves out groups in which the measure is undefined; its interval resamples queries within
     groups.

@@ -33,8 +33,7 @@ _ROUNDING = 1e-9
 
 
 def e_values(differences: Float64, bound: float = 0.0) -> Float64:
-    """Return, after each difference, the e-value against the claim that the mean is at most `bound`,
-    float64[..., n].
+    """Return, after each difference, the e-value against the claim that the mean is at most `bound`, float64[..., n].
 
     differences: float64[..., n] within -1..1; leading axes are separate samples.
     Raises BadValue for a bound not above -1 and at most 1, no differences, and differences outside -1..1.

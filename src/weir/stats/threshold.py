@@ -156,8 +156,7 @@ def best(score: Float64, ptr: Int64) -> Float64:
 
 @CONFIDENCES.register("std")
 def spread(score: Float64, ptr: Int64) -> Float64:
-    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty
-    ranking.
+    """Return the standard deviation of each query's scores (divided by n), float64[queries]; 0 for an empty ranking.
 
     ptr: int64[queries + 1], offsets of the queries' scores.
     """

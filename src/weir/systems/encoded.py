@@ -85,7 +85,7 @@ class _Documents(Protocol[Q_contra]):
 
     def scores_all(self, k: int) -> bool: ...
 
-    def loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
+    def search_loss(self, query: Callable[[], Q_contra], k: int) -> Loss | None: ...
 
 
 # ----------
@@ -270,7 +270,7 @@ class EncodedSearcher(Generic[L, Q, D]):
 
     def loss(self, queries: Queries, k: int) -> Loss:
         filled = queries.take(with_text(queries))
-        lost = self.documents.loss(lambda: self.encoded(filled), k) if len(filled) else None
+        lost = self.documents.search_loss(lambda: self.encoded(filled), k) if len(filled) else None
         if lost is None:
             raise BadValue(f"{self.system} searches exactly, or no query has a text: nothing is lost")
         return lost

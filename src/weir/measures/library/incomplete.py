@@ -34,8 +34,8 @@ def Judged_at(j: Judged, *, k: int) -> Float64:
 def Hole(j: Judged, *, k: int) -> Float64:
     """Share of the first k ranks that hold a document nobody judged for this query.
 
-    The divisor is k. BEIR's code counts a document as judged if any query judged it, so its holes are smaller.
-    Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    The divisor is k. BEIR's own holes are documents that no query judged. Source: Thakur et al. 2021, section
+    6; trec_eval 10 `unj`.
     """
     return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
 

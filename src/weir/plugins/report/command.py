@@ -9,7 +9,17 @@ from click.core import ParameterSource
 
 import weir
 from weir import api
-from weir.cli.options import FOLDER, OUTPUT, PATH, Given, notes_option, option_of, options, quiet_option
+from weir.cli.options import (
+    FOLDER,
+    OUTPUT,
+    PATH,
+    Given,
+    notes_option,
+    option_of,
+    options,
+    published_as_option,
+    quiet_option,
+)
 from weir.cli.terminal import say, say_notes, show_tables
 from weir.errors import BadValue
 from weir.files.atomic import write_text
@@ -35,6 +45,7 @@ from weir.plugins import report as pages
 @click.option("--published", "publisher", metavar="NAME",
               help="Published scores, such as 'BEIR paper'; with those of FOLDER beside, if one is given. With -o a "
                    "section of the page, as weir results --published finds them.")  # fmt: skip
+@published_as_option
 @click.option("--markdown", is_flag=True, help="Print a short text, as for a pull request.")
 @quiet_option
 @notes_option
@@ -48,6 +59,7 @@ def command(
     figure_width: str,
     tables: Path | None,
     publisher: str | None,
+    names: Given,
     markdown: bool,
     quiet: bool,
     notes: bool,
@@ -73,13 +85,13 @@ def command(
     if publisher is not None and not paged:
         typed = context.get_parameter_source("folder") is ParameterSource.COMMANDLINE
         given.pop("audit", None)
-        published = pages.published_tables(publisher, folder if typed else None, **given)
+        published = pages.published_tables(publisher, folder if typed else None, **given, **names)
         show_tables(published)
         if tables is not None:
             say(f"tables: {len(pages.write_tables(published, tables, 'published'))} files in {tables}")
         return
     with api.progress.Progress(quiet) as progress:
-        made = weir.report(folder, progress=progress, published=publisher, **given)
+        made = weir.report(folder, progress=progress, published=publisher, **given, **names)
     if markdown:
         click.echo(made.to_markdown())
     if tables is not None:
