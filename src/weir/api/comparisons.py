@@ -236,7 +236,7 @@ def _compare_folder(
     places: tuple[str | Path | Dataset, ...],
     wanted: _Wanted,
 ) -> ResultSet[Any]:
-    finished, without_scores = finished_and_lacking(folder, datasets)
+    finished, without_scores = finished_and_lacking(folder, datasets, only)
     cells, remarks = current_cells(chosen_cells(finished, datasets, only))
     if remarks and len({cell.dataset for cell in cells}) == len(cells):
         raise BadValue(f"no dataset has two systems to compare: {'; '.join(remarks)}")

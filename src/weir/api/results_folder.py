@@ -57,6 +57,7 @@ from weir.experiment.results import (
     given_objects,
     keep_order,
     largest_k,
+    missing_results,
     mixed_provenance,
     provenance_of,
     rows_with_groups,
@@ -340,9 +341,8 @@ def verify(
     root, given = path_of(folder), places_of(collection)
     found = collection_places(finished_cells(root, unjudged=True), given) if given else {}
     places = {name: place for name, place in found.items() if isinstance(place, (str, Path))}
-    return ResultSet(
-        experiment.verify.VERDICTS, tuple(experiment.verify.verified(root, progress, fetch, places))
-    )
+    verdicts = experiment.verify.verified(root, progress, fetch, places)
+    return ResultSet(experiment.verify.VERDICTS, tuple(verdicts), tuple(map(Note, missing_results(root))))
 
 
 @checked
@@ -361,7 +361,11 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     return ResultSet(
         experiment.efficiency.EFFICIENCIES,
         tuple(costs),
-        (*experiment.efficiency.efficiency_notes(costs), *map(Note, outdated), *about_scores),
+        (
+            *experiment.efficiency.efficiency_notes(costs),
+            *map(Note, [*outdated, *missing_results(path_of(folder))]),
+            *about_scores,
+        ),
     )
 
 
@@ -375,8 +379,9 @@ def cells_of(
     Raises FormatError without a result, UnknownName.
     """
     several = () if systems is None else (systems,) if not isinstance(systems, (list, tuple)) else systems
-    finished, lacking = finished_and_lacking(path_of(folder), datasets)
-    cells = chosen_cells(finished, datasets, [str(system) for system in several])
+    names = [str(system) for system in several]
+    finished, lacking = finished_and_lacking(path_of(folder), datasets, names)
+    cells = chosen_cells(finished, datasets, names)
     return cells, tuple(map(Note, dict.fromkeys((*damaged_records(path_of(folder)), *lacking))))
 
 

@@ -148,7 +148,9 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
 
 def timed_singly(systems: Sequence[Efficiency]) -> bool:
-    """Return True if times of single queries compare systems: two have them, or as many as times of all together."""
+    """Return True if times of single queries compare systems: at least two have them, or no fewer than have a
+    time of all queries together.
+    """
     singly, together = (
         sum(1 for one in systems if getattr(one, name) is not None) for name in ("p50_ms", "mean_ms")
     )

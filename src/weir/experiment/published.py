@@ -160,15 +160,13 @@ class Publisher:
 def published(
     dataset: str | Path | None = None, model: str | None = None, measure: str | None = None
 ) -> tuple[PublishedScore, ...]:
-    """Return the published scores of a collection, model and measure, () without any.
+    """Return the published scores of a collection, model and measure, None for any; () without scores.
 
-    dataset: a name or reference, also of a copy or with a split, or the path of a collection, which is known
-        by its judgments. None for all.
-    model: a whole name, or words that only one model has. None for all.
-    measure: a name. None for all.
+    dataset: a name or reference, also of a copy or with a split, or a path, which is known by its judgments.
+    model: a whole name, or words that only one model has.
 
-    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path
-    without a collection.
+    Raises UnknownName for an unknown model, BadValue for words that fit several, FormatError for a path without a
+    collection.
     """
     name = None if model is None else model_named(model)
     place, split = (None, None) if dataset is None else _published_place(dataset)

@@ -104,19 +104,17 @@ def reproduce(
     datasets: Sequence[str] = (),
     published_as: Sequence[str] = (),
 ) -> list[PublishedCheck]:
-    """Return checks of all finished results and complete groups against the scores that they should
-    reproduce.
+    """Compare all finished results and complete groups with the published scores that they should reproduce.
 
-    model: compare the only system with this published model instead, given by its name or by words that only
-        its name has.
-    decimals: compare to at most so many decimals.
+    model: compare the only system with this published model instead, by name or unique words.
+    decimals: compare to at most so many.
     nearest: add the three nearest published scores of other systems.
-    systems, datasets: check only these, by default all.
+    systems, datasets: only these, by default all.
     published_as: systems and collections by their published names; see `PublishedNames.of`.
 
-    A result that differs is scored again by the publisher's rules if its collection is on this machine.
-    Raises FormatError without a finished result, UnknownName or BadValue for the model, UnknownName for an
-    absent system or dataset, BadValue for a model and several systems, and for negative decimals.
+    A result that differs is scored again by the publisher's rules if its collection is on this machine. Raises
+    FormatError without a result, UnknownName or BadValue for the model, UnknownName for a system or dataset,
+    BadValue for a model and several systems.
     """
     if decimals is not None and decimals < 0:
         raise BadValue(f"the tolerance is {decimals} decimals; expected a whole number from 0")
@@ -266,6 +264,8 @@ def birco_of_files(
     judgments: Qrels, called: str, runs: Sequence[Path]
 ) -> tuple[list[BircoScore], list[str], list[str]]:
     """Return (BIRCO's scores of run files, remarks on judgments, reasons for files left out).
+
+    called: name of the collection.
 
     Raises BadValue or the WeirErrors of reading if no file is left.
     """

@@ -231,14 +231,43 @@ def lede(study: Study) -> str:
         else ""
     )
     verdicts = f"Every comparison has a verdict ({study.family})." if study.comparisons else ""
-    partly = _partly_answered(study)
-    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly else "answered"
-    answered = f"; {_answers(study, partly)}" if partly else ""
+    partly, holes = _partly_answered(study), _holes(study)
+    verb = one_or_more(len(study.systems), "was asked", "were asked") if partly or holes else "answered"
+    said = "".join(f"; {one}" for one in [*holes, *[_answers(study, partly)] * bool(partly)])
     return (
         f"{counted(len(study.systems), 'system')} {verb} {queries:,} queries of {where}, measured by "
-        f"{and_(study.measures)}{answered}. "
+        f"{and_(study.measures)}{said}. "
         f"Every mean on a collection has a 95% interval{but}. {verdicts}".strip()
     )
+
+
+def _holes(study: Study) -> list[str]:
+    """Return clauses on the systems that were not asked everywhere, and the measures that some results lack."""
+    results = {(row.dataset, row.system) for row in study.cell_rows}
+    measured, alike = Counter(row.measure for row in study.cell_rows), dict[tuple[str, ...], list[str]]()
+    for system in study.systems:
+        of = tuple(name for name in study.datasets if (name, system) in results)
+        alike.setdefault(of, []).append(study.short_name(system))
+    alike.pop(study.datasets, None)
+    groups = sorted(alike.items(), key=lambda one: len(one[0]))
+    more = sum(len(names) for _, names in groups[MOST_PARTLY:])
+    return [
+        *(
+            f"{and_(names, 3)} {one_or_more(len(names), 'was', 'were')} asked only those of {_these(study, of)}"
+            for of, names in groups[:MOST_PARTLY]
+        ),
+        *[f"{counted(more, 'more system')} {one_or_more(more, 'lacks', 'lack')} collections"] * (more > 0),
+        *(
+            f"{measure} is known of {measured[measure]:,} of {len(results):,} results"
+            for measure in study.measures
+            if measured[measure] < len(results)
+        ),
+    ]
+
+
+def _these(study: Study, datasets: Sequence[str]) -> str:
+    few = len(datasets) <= MOST_PARTLY
+    return and_(datasets) if few else f"{len(datasets)} of the {len(study.datasets)} {study.noun}"
 
 
 def _partly_answered(study: Study) -> list[Row]:
@@ -516,6 +545,7 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
     measure = study.measures[0]
     whole = study.ranking_comparison(measure)
     statements = [
+        *_left_out(study),
         *([] if whole is None else _lead_not_separable(study, whole)),
         *_tied(study, measure),
         *([] if whole is None else _too_few_units(study, whole)),
@@ -529,6 +559,14 @@ def not_concluded(study: Study) -> tuple[Statement, ...]:
         *_small_collections(study, measure),
     ]
     return tuple(statements[:MOST_SENTENCES])
+
+
+def _left_out(study: Study) -> Iterator[Statement]:
+    if study.remarks:
+        few = list(study.remarks) if len(study.remarks) < 4 else [*study.remarks[:2]]
+        more = [f"and {len(study.remarks) - len(few)} sentences more of this kind, which weir results prints"]
+        said = "; ".join(few + more * (len(few) < len(study.remarks)))
+        yield Statement("Anything about results that are not here:", f"{said}.")
 
 
 def _lead_not_separable(study: Study, whole: Comparison) -> Iterator[Statement]:
